@@ -135,6 +135,7 @@ impl SpotCounts {
             let total = counts[..fan].iter().sum::<u64>() as f64 + (fan - from) as f64;
             (0..fan).map(|i| if i < from { 0.0 } else { (counts[i] + 1) as f64 / total }).collect()
         };
-        Spot { first: shares(&self.first, 0), step: shares(&self.step, 1) }
+        // A page may have been covered without any jump to it, so one that is new can be the last one.
+        Spot { first: shares(&self.first, 0), step: shares(&self.step, usize::from(level < 2)) }
     }
 }

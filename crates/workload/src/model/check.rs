@@ -6,7 +6,7 @@ use super::gaps::Arrivals;
 use super::kinds::LEVEL_COUNT;
 use super::runs::{LENGTHS, WINDOW};
 use super::sizes::{ROWS, SizeRow};
-use super::tree::{CLASSES, FAN};
+use super::tree::{CLASSES, EXTENTS, FAN, STATES};
 
 type Checked = Result<(), ModelError>;
 
@@ -77,12 +77,17 @@ fn check_sizes(place: &str, rows: &[SizeRow]) -> Checked {
     shares(place, &rows.iter().map(|row| row.share).collect::<Vec<_>>(), rows.len())
 }
 
+pub(super) fn check_version(version: u32) -> Checked {
+    if version == VERSION {
+        return Ok(());
+    }
+    Err(wrong("version", version, &format!("{VERSION}: fit the model again")))
+}
+
 impl Model {
     /// Checks what types can't.
     pub(super) fn check(&self) -> Checked {
-        if self.version != VERSION {
-            return Err(wrong("version", self.version, &format!("{VERSION}")));
-        }
+        check_version(self.version)?;
         let Footprint { regions, blocks, pages, most_regions, most_blocks, most_pages } = self.footprint;
         for (name, used, most, ends) in [
             ("regions", regions, most_regions, (1 << 28, "2^28")),
@@ -187,20 +192,47 @@ fn check_direction(name: &str, direction: &Direction) -> Checked {
         ("same-size-other", direction.same_size_other),
         ("same-size-run", direction.same_size_run),
         ("adjacent", direction.adjacent),
-        ("again", direction.again),
     ] {
         share(&at(key), value)?;
     }
     let runs = &direction.runs;
-    length(&at("runs.go-on"), &runs.go_on, LENGTHS)?;
-    runs.go_on.iter().try_for_each(|value| share(&at("runs.go-on"), *value))?;
+    for (key, row, count) in [("clear", &direction.clear, EXTENTS)] {
+        length(&at(key), row, count)?;
+        row.iter().try_for_each(|value| share(&at(key), *value))?;
+    }
+    for (key, table) in [("runs.go-on", &runs.go_on), ("runs.go-on-used", &runs.go_on_used)] {
+        length(&at(key), table, STATES)?;
+        for row in table {
+            length(&at(key), row, LENGTHS)?;
+            row.iter().try_for_each(|value| share(&at(key), *value))?;
+        }
+    }
     shares(&at("runs.delays"), &runs.delays, WINDOW)?;
     share(&at("runs.same-delay"), runs.same_delay)?;
-    if direction.run_sizes.is_empty() && runs.go_on.iter().any(|share| *share > 0.0) {
+    if direction.run_sizes.is_empty() && runs.go_on.iter().chain(&runs.go_on_used).flatten().any(|share| *share > 0.0) {
         return Err(wrong(&at("run-sizes"), "no size", "one at least, since runs go on"));
     }
     check_choice(&at("region"), &direction.region)?;
-    check_choice(&at("page"), &direction.page)?;
+    length(&at("page"), &direction.page, EXTENTS)?;
+    direction.page.iter().try_for_each(|choice| check_choice(&at("page"), choice))?;
+    length(&at("near"), &direction.near, EXTENTS)?;
+    direction.near.iter().try_for_each(|choice| check_choice(&at("near"), choice))?;
+    check_choice(&at("block"), &direction.block)?;
+    check_choice(&at("in-block"), &direction.in_block)?;
+    length(&at("next"), &direction.next, STATES)?;
+    for row in &direction.next {
+        shares(&at("next"), row, STATES)?;
+    }
+    length(&at("resized"), &direction.resized, EXTENTS)?;
+    for row in &direction.resized {
+        length(&at("resized"), row, EXTENTS)?;
+        row.iter().try_for_each(|value| share(&at("resized"), *value))?;
+        let sum: f64 = row.iter().sum();
+        if sum > 1.0 + 1e-3 {
+            return Err(wrong(&at("resized"), format!("a sum of {sum:.3}"), "at most 1"));
+        }
+    }
+    check_choice(&at("resized-page"), &direction.resized_page)?;
     length(&at("prefer"), &direction.prefer, 3)?;
     if let Some(prefer) = direction.prefer.iter().find(|prefer| !(1.0..=100.0).contains(*prefer)) {
         return Err(wrong(&at("prefer"), prefer, "1 to 100"));

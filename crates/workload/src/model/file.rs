@@ -1,6 +1,7 @@
 //! A model as text: TOML with a comment on each figure. Reading checks every figure, so that playing can't fail.
 
 use super::chances::{Choice, Spot};
+use super::check::check_version;
 use super::gaps::Arrivals;
 use super::kinds::Mix;
 use super::runs::RunLaw;
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
 /// The version of files that this code writes and reads.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// What a trace's requests do to a drive.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,7 +63,7 @@ pub struct Footprint {
     pub regions: u64,
     /// Blocks of 64 KiB that they use.
     pub blocks: u64,
-    /// Pages of 4 KiB that they start at.
+    /// Pages of 4 KiB that they use.
     pub pages: u64,
     /// Bound of the regions.
     pub most_regions: u64,
@@ -88,13 +89,27 @@ pub struct Direction {
     pub same_size_run: f64,
     /// How runs go on.
     pub runs: RunLaw,
-    /// Which page, among all at which requests started.
-    pub page: Choice,
+    /// Which page, among those that a request of about the size jumped to last: for requests of 1 or 2, 3 to 8 and more pages.
+    pub page: Vec<Choice>,
+    /// The same for pages that fewer than 32 others were used after; `page` has the rest.
+    pub near: Vec<Choice>,
+    /// Which block of 512 KiB, of the eight used last.
+    pub block: Choice,
+    /// Which page of a block of 64 KiB in it.
+    pub in_block: Choice,
+    /// Size class of the next jump, and whether it goes to a near page, by those of the last one: rows and columns for 1 or 2,
+    /// 3 to 8 and more pages, first those that are not near.
+    pub next: Vec<Vec<f64>>,
+    /// For each size, the share that goes to pages that were last used in each other size.
+    pub resized: Vec<Vec<f64>>,
+    /// Which of those.
+    pub resized_page: Choice,
     /// How many pages about as far back are compared, of which the one used most often is taken: for pages below 64, below
     /// 1024 and more others ago. 1 or more, no unit; 1 prefers none.
     pub prefer: Vec<f64>,
-    /// Share of jumps that go as far back among the pages as the last one did, if that was two pages or more.
-    pub again: f64,
+    /// Share of new starts in blocks of 64 KiB that were used, from which the request covers only unused pages of the
+    /// block, if there are such; for requests of each size class.
+    pub clear: Vec<f64>,
     /// Which region a new page is in.
     pub region: Choice,
     /// Share of new regions that follow the region used last.
@@ -123,10 +138,20 @@ pub struct ModelError {
     pub expected: String,
 }
 
+/// The version alone, whatever else there is.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
 impl std::str::FromStr for Model {
     type Err = ModelError;
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
+        // Files of other versions have other keys, so their version is looked at first.
+        if let Ok(Version { version }) = toml::from_str(text) {
+            check_version(version)?;
+        }
         let model: Model = toml::from_str(text).map_err(|error| {
             let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
             let message = error.message().lines().next().unwrap_or("no TOML");
@@ -151,6 +176,10 @@ fn number(value: f64) -> String {
 
 pub(super) fn list(values: &[f64]) -> String {
     format!("[{}]", values.iter().map(|value| number(*value)).collect::<Vec<_>>().join(", "))
+}
+
+fn table(rows: &[Vec<f64>]) -> String {
+    format!("[{}]", rows.iter().map(|row| list(row)).collect::<Vec<_>>().join(", "))
 }
 
 fn curve(points: &[(u64, f64)]) -> String {
@@ -196,7 +225,7 @@ impl Model {
         let Footprint { regions, blocks, pages, most_regions, most_blocks, most_pages } = self.footprint;
         let _ = write!(
             out,
-            "\n# Regions of 4 MiB, blocks of 64 KiB, and pages of 4 KiB at which requests start, in the trace. The hit curves decide\n\
+            "\n# Regions of 4 MiB, blocks of 64 KiB, and pages of 4 KiB that the trace's requests use. The hit curves decide\n\
              # how the footprint grows, up to the bounds: by default what the trace would reach in ten times its length, if it went\n\
              # on as in its second half, and no more regions than lie between its first and its last. What would be new beyond\n\
              # the bounds is old.\n[footprint]\n\
@@ -280,27 +309,48 @@ fn write_direction(out: &mut String, name: &str, direction: &Direction) {
         out,
         "# Share with the size of the last request at the same page (the same way, the other way), or of the same run.\n\
          same-size-own = {}\nsame-size-other = {}\nsame-size-run = {}\n\
-         # Share of runs that go on after 1, 2, ... 32, up to 64, 128, 256 and more requests; after how many requests of\n\
-         # their direction, 1 to 32; share of these delays that are as the run's last one.\n\
-         runs = {{ go-on = {}, delays = {}, same-delay = {} }}\n",
+         # Share of runs that go on into unused pages, and into used ones, after 1, 2, ... 32, up to 64, 128, 256 and more\n\
+         # requests; a row for each kind of jump that\n\
+         # began the run, as in next below. After how many requests of their direction, 1 to\n\
+         # 32; share of these delays that are as the run's last one.\n\
+         runs = {{ go-on = {}, go-on-used = {}, delays = {}, same-delay = {} }}\n",
         number(direction.same_size_own),
         number(direction.same_size_other),
         number(direction.same_size_run),
-        list(&direction.runs.go_on),
+        table(&direction.runs.go_on),
+        table(&direction.runs.go_on_used),
         list(&direction.runs.delays),
         number(direction.runs.same_delay)
     );
+    out.push_str(
+        "# Page at which a jump starts, among those that a request of the size class jumped to last: share that goes to what the\n\
+         # other direction used last; hit curves of the own and the other direction. For 1 or 2, 3 to 8 and more pages.\n",
+    );
+    rows(out, "page", direction.page.iter().map(choice));
+    out.push_str("# The same for what fewer than 32 others were used after, in place of the rest.\n");
+    rows(out, "near", direction.near.iter().map(choice));
+    let _ = writeln!(
+        out,
+        "# Jumps to another page of one of the eight blocks of 512 KiB used last: which block; which page of a block of 64 KiB in it.\nblock = {}\nin-block = {}",
+        choice(&direction.block),
+        choice(&direction.in_block)
+    );
+    out.push_str(
+        "# After each kind of jump, the share of each. Kinds: those of each size class that go far or to something new, then\n\
+         # those of each size class that go near.\n",
+    );
+    rows(out, "next", direction.next.iter().map(|row| list(row)));
+    out.push_str("# For each of these classes, the share of jumps to pages that were last used in each other class; which of those.\n");
+    rows(out, "resized", direction.resized.iter().map(|row| list(row)));
+    let _ = writeln!(out, "resized-page = {}", choice(&direction.resized_page));
     let _ = write!(
         out,
-        "# Page at which a jump starts: share that goes to what the other direction used last; hit curves of the own and the\n\
-         # other direction.\npage = {}\n\
-         # Of so many pages about as far back, the one used most often is taken: below 64, below 1024 and more others ago.\nprefer = {}\n\
-         # Share of jumps that go as far back as the last one, if that was two pages or more: the trace repeats itself.\nagain = {}\n\
+        "# Of so many pages about as far back, the one used most often is taken: below 64, below 1024 and more others ago.\nprefer = {}\n\
+         # Share of new starts in used blocks of 64 KiB that cover none of the used pages, if there is room, by size class.\nclear = {}\n\
          # Region of 4 MiB that a new page is in.\n\
          region = {}\n# Share of new regions that follow the one used last.\nadjacent = {}\n",
-        choice(&direction.page),
         list(&direction.prefer),
-        number(direction.again),
+        list(&direction.clear),
         choice(&direction.region),
         number(direction.adjacent)
     );

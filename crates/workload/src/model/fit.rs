@@ -5,10 +5,11 @@ use super::curve::{bin_around, within};
 use super::file::{Direction, Fitted, Footprint, Model};
 use super::gaps;
 use super::kinds::MixCounts;
-use super::runs::RunCounts;
+use super::runs::{Ahead, RunCounts};
 use super::sizes::SizeCounts;
 use super::tree::{
-    CLASSES, FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE, class,
+    CLASSES, EXTENTS, FAN, Found, LEAF_PAGES, NEAR, NEAR_BLOCKS, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES,
+    Recent, STATES, Tree, WRITE, class, cover, extent,
 };
 use crate::trace::{TraceError, TraceOptions, TraceReader};
 use flashwright_block::{Request, RequestKind, Rng, Seed};
@@ -24,8 +25,6 @@ const BATCH: usize = 4096;
 const GROWTH: usize = 64;
 /// Bounds are what the footprint would come to after this many times the trace.
 const HORIZON: f64 = 10.0;
-/// The least rank whose repetition counts as the trace repeating itself.
-pub(super) const REPEATS: usize = 2;
 /// Seconds of a day.
 const DAY_S: f64 = 86_400.0;
 
@@ -106,12 +105,19 @@ struct Counts {
     same_other: Tally,
     same_run: Tally,
     region: ChoiceCounts,
-    page: ChoiceCounts,
+    page: [ChoiceCounts; EXTENTS],
+    near: [ChoiceCounts; EXTENTS],
+    block: ChoiceCounts,
+    in_block: ChoiceCounts,
+    /// The kind of the last jump, and how often each follows each.
+    state: Option<usize>,
+    next: [[u64; STATES]; STATES],
+    /// By class of the request: jumps to pages of each class of the last request; the own class has those that are not.
+    resized: [[u64; EXTENTS]; EXTENTS],
+    resized_page: ChoiceCounts,
     /// By the distance: pages about as far back as the one used, those used less often, and those used as often.
     compared: [[u64; 3]; 3],
-    again: Tally,
-    /// How far back the last jump went among the pages of its own direction.
-    last_rank: Option<usize>,
+    clear: [Tally; EXTENTS],
     levels: [[ChoiceCounts; CLASSES]; 2],
     spots: [SpotCounts; 3],
     adjacent: Tally,
@@ -183,25 +189,26 @@ impl Fitting {
         self.now = self.now.wrapping_add(1);
         let known = self.sizes.len().min(255) as u8;
         let size = *self.sizes.entry((request.sectors, request.first_sector % PAGE_SECTORS)).or_insert(known);
+        self.counts[kind].requests += 1;
         let counts = &mut self.counts[kind];
-        counts.requests += 1;
-        match counts.runs.add(request.first_sector, request.end_sector(), size) {
-            Some(end) => {
-                counts.same_run.add(end.size == size);
-                counts.run_sizes.add(request.sectors, request.first_sector);
-            }
-            None => {
-                counts.jump_sizes.add(request.sectors, request.first_sector);
-                self.place(kind, request.first_sector / PAGE_SECTORS, size);
-            }
-        }
-        if kind < 2 {
-            self.touch(kind, request, size);
-        }
+        let run = counts.runs.add(request.first_sector);
+        let state = if let Some(end) = run {
+            counts.same_run.add(end.size == size);
+            counts.run_sizes.add(request.sectors, request.first_sector);
+            usize::from(end.state)
+        } else {
+            counts.jump_sizes.add(request.sectors, request.first_sector);
+            self.place(kind, request, size)
+        };
+        let ahead = if kind < 2 { self.touch(kind, request, size, run.is_none()) } else { Ahead::Unused };
+        self.counts[kind].runs.note(request.end_sector(), size, state, ahead);
     }
 
-    /// Counts how the page at which a request starts would be found.
-    fn place(&mut self, kind: usize, page: u64, size: u8) {
+    /// Counts how the page at which a request starts would be found; returns the kind of jump.
+    fn place(&mut self, kind: usize, request: &Request, size: u8) -> usize {
+        let start = request.first_sector / PAGE_SECTORS;
+        let page = start;
+        let pages = request.end_sector().saturating_sub(1) / PAGE_SECTORS + 1 - page;
         let place = page / REGION_PAGES;
         let own = (kind < 2).then_some(kind);
         let other = own.map_or(WRITE, |own| 1 - own);
@@ -210,44 +217,56 @@ impl Fitting {
         let counts = &mut self.counts[kind];
         let last = |lists: Option<&super::tree::Lists>| lists.map_or([0; 2], |lists| lists.last);
         let page = number.and_then(|_| self.tree.page(&path));
-        let rank = |list: usize| page.and_then(|page| self.recent.pages[list].rank(page));
-        let ranks = (own.and_then(rank), rank(other));
+        let extent = extent(pages);
+        let find = |list: usize| page.and_then(|page| self.recent.pages[list].find(page));
+        let [mine, theirs] = [own.and_then(find), find(other)];
+        let ranks = (mine.map(|found| found.1), theirs.map(|found| found.1));
         let wrote = page.is_some_and(|page| self.tree.was_write(page));
         let mut lasts = [0; 2];
         lasts[usize::from(wrote)] = 1;
         let found = judge(ranks.0, ranks.1, lasts, other);
-        let last_rank = std::mem::take(&mut counts.last_rank).filter(|rank| *rank >= REPEATS);
-        let mut again = false;
-        if let Some(last) = last_rank {
-            again = found == Found::Own(last);
-            counts.again.add(again);
-        }
-        if let Found::Own(rank) = found {
-            counts.last_rank = Some(rank);
-        }
+        let of = match found {
+            Found::Own(_) => mine,
+            Found::Other(_) => theirs,
+            Found::New => None,
+        };
+        let of = of.map_or(extent, |found| found.0);
         if let (Found::Own(rank), Some(own)) = (found, own) {
-            compare(&mut counts.compared, rank, page, &self.recent.pages[own], &self.tree, &mut self.rng);
+            compare(&mut counts.compared, rank, page, (&self.recent.pages[own], of), &self.tree, &mut self.rng);
         }
-        if !again {
-            counts.page.add(found, own.map_or(0, |own| self.recent.pages[own].len()));
+        let near = matches!(found, Found::Own(rank) | Found::Other(rank) if rank < NEAR && of == extent);
+        let blocks = own.filter(|_| !near && number.is_some()).map(|own| &self.recent.blocks[own]);
+        let block = blocks.and_then(|blocks| blocks.find(self.tree.block(&path)?)).map(|found| found.1);
+        let block = block.filter(|rank| *rank < NEAR_BLOCKS);
+        let state = extent + if near { EXTENTS } else { block.map_or(0, |_| 2 * EXTENTS) };
+        if let Some(last) = counts.state.replace(state) {
+            counts.next[last][state] += 1;
+        }
+        if let Some(rank) = block {
+            counts.block.add(Found::Own(rank), 0);
+        } else {
+            let choice = match (of == extent, near) {
+                (false, _) => &mut counts.resized_page,
+                (true, true) => &mut counts.near[extent],
+                (true, false) => &mut counts.page[extent],
+            };
+            if !near {
+                counts.resized[extent][of] += 1;
+            }
+            choice.add(found, own.map_or(0, |own| self.recent.pages[own].len(extent)));
         }
         let same = page.is_some_and(|page| self.tree.size(page) == size);
         match found {
-            Found::Own(_) => return counts.same_own.add(same),
-            Found::Other(_) => return counts.same_other.add(same),
+            Found::Own(_) => counts.same_own.add(same),
+            Found::Other(_) => counts.same_other.add(same),
             Found::New => {}
         }
-        let rank = |list: usize| number.and_then(|number| self.recent.regions[list].rank(number));
-        let mut found =
-            judge(own.and_then(rank), rank(other), number.map_or([0; 2], |_| last(self.tree.lists(&path, 0))), other);
-        counts.region.add(found, own.map_or(0, |own| self.recent.regions[own].len()));
-        if found == Found::New {
-            let before = own.map(|own| &self.recent.regions[own]).filter(|list| list.len() > 0);
-            if let Some(list) = before {
-                counts.adjacent.add(self.places[list.at(0) as usize] + 1 == place);
-            }
+        if block.is_none() && found != Found::New {
+            return state;
         }
-        for (level, fan) in FAN.into_iter().enumerate() {
+        let mut found = if block.is_some() { Found::Own(0) } else { self.region(kind, number, place, &path) };
+        let counts = &mut self.counts[kind];
+        for (level, fan) in FAN.into_iter().enumerate().skip(usize::from(block.is_some())) {
             let part = path.parts[level];
             if found == Found::New {
                 counts.spots[level].add(part, None, fan);
@@ -262,15 +281,54 @@ impl Fitting {
                 found = judge(ranks.0, ranks.1, last(self.tree.lists(&path, level + 1)), other);
                 counts.levels[level][class].add(found, own.map_or(0, |own| lists.order[own].len()));
             }
+            if level == 2 && block.is_some() {
+                let ranks = (own.and_then(|own| lists.order[own].rank(part)), lists.order[other].rank(part));
+                found = judge(ranks.0, ranks.1, lasts, other);
+                counts.in_block.add(found, own.map_or(0, |own| lists.order[own].len()));
+            }
+            if level == 2 && found == Found::New {
+                // A start is clear if the request covers unused pages alone; counted where that is possible in its first block.
+                let (used, _) = self.tree.used(&path);
+                let clear = |part: usize| used & cover(part, pages) == 0;
+                if (0..fan).any(clear) {
+                    let rest = |block: u64| {
+                        let number = self.numbers.get(&(block / REGION_LEAVES)).copied();
+                        number.is_some_and(|number| self.tree.used(&Path::new(number, block * LEAF_PAGES)).0 != 0)
+                    };
+                    let (first, last) = (start / LEAF_PAGES, (start + pages.max(1) - 1) / LEAF_PAGES);
+                    // Of huge requests the first MiB decides.
+                    let last = last.min(first + 16);
+                    counts.clear[extent].add(clear(part) && !(first + 1..=last).any(rest));
+                }
+            }
             if found == Found::New {
                 let before = own.map(|own| lists.order[own]).filter(|order| order.len() > 0);
                 counts.spots[level].add(part, before.map(|order| order.at(0)), fan);
             }
         }
+        state
+    }
+
+    /// Counts how the region of a page is found.
+    fn region(&mut self, kind: usize, number: Option<u32>, place: u64, path: &Path) -> Found {
+        let own = (kind < 2).then_some(kind);
+        let other = own.map_or(WRITE, |own| 1 - own);
+        let counts = &mut self.counts[kind];
+        let rank = |list: usize| number.and_then(|number| self.recent.regions[list].find(number)).map(|found| found.1);
+        let last = number.and_then(|_| self.tree.lists(path, 0)).map_or([0; 2], |lists| lists.last);
+        let found = judge(own.and_then(rank), rank(other), last, other);
+        counts.region.add(found, own.map_or(0, |own| self.recent.regions[own].len(0)));
+        if found == Found::New {
+            let before = own.map(|own| &self.recent.regions[own]).filter(|list| list.len(0) > 0);
+            if let Some(list) = before {
+                counts.adjacent.add(self.places[list.at(0, 0) as usize] + 1 == place);
+            }
+        }
+        found
     }
 
     /// Notes that a request used its blocks and its first page.
-    fn touch(&mut self, list: usize, request: &Request, size: u8) {
+    fn touch(&mut self, list: usize, request: &Request, size: u8, jump: bool) -> Ahead {
         let first = request.first_sector / PAGE_SECTORS;
         let last = (request.end_sector().max(request.first_sector + 1) - 1) / PAGE_SECTORS;
         for block in first / LEAF_PAGES..=last / LEAF_PAGES {
@@ -280,18 +338,27 @@ impl Fitting {
                 self.places.push(place);
                 (self.places.len() - 1) as u32
             });
-            self.recent.regions[list].touch(number);
-            let started = (page == first).then_some(size);
-            let page = self.tree.touch(&Path::new(number, page), list, self.now, started);
+            self.recent.regions[list].touch(0, number);
+            let started = (page == first).then_some((size, jump));
+            let path = Path::new(number, page);
+            let page = self.tree.touch(&path, list, self.now, last + 1 - page, started);
+            let block = self.tree.block(&path).expect("a block that was used");
+            self.recent.blocks[list].touch(0, block);
             if started.is_some() {
-                self.recent.pages[list].touch(page);
+                if jump || self.recent.pages[list].has(page) {
+                    self.recent.pages[list].touch(extent(last + 1 - first), page);
+                }
             }
         }
+        let next = request.end_sector() / PAGE_SECTORS;
+        let number = self.numbers.get(&(next / REGION_PAGES)).copied();
+        let used = number.is_some_and(|number| self.tree.is_used(&Path::new(number, next)));
+        if used { Ahead::Used } else { Ahead::Unused }
     }
 
     /// Regions, blocks and pages used so far.
     fn used(&self) -> [u64; 3] {
-        [self.places.len() as u64, self.tree.leaves(), self.tree.starts]
+        [self.places.len() as u64, self.tree.leaves(), self.tree.pages]
     }
 
     /// The footprint, and what it would come to if it grew on by the power law of its second half.
@@ -387,18 +454,18 @@ fn compare(
     compared: &mut [[u64; 3]; 3],
     rank: usize,
     page: Option<u32>,
-    pages: &super::recency::Recency,
+    (pages, list): (&super::recency::Recency, usize),
     tree: &Tree,
     rng: &mut Rng,
 ) {
     let range = bin_around(rank);
-    let range = range.start as u64..(range.end as u64).min(pages.len() as u64);
+    let range = range.start as u64..(range.end as u64).min(pages.len(list) as u64);
     let (Some(page), true) = (page, range.end - range.start > 1) else { return };
     let mine = tree.count(page);
     let counts = &mut compared[reach(rank as u64)];
     let other = within(&range, rng);
     if other != rank as u64 {
-        let theirs = tree.count(pages.at(other as usize));
+        let theirs = tree.count(pages.at(list, other as usize));
         counts[0] += 1;
         counts[1] += u64::from(theirs < mine);
         counts[2] += u64::from(theirs == mine);
@@ -415,6 +482,19 @@ fn preference(compared: &[[u64; 3]; 3]) -> Vec<f64> {
         (above / (1.0 - above).max(0.01)).clamp(1.0, 16.0)
     });
     prefer.to_vec()
+}
+
+/// Which kind of jump follows each; those that few jumps had lean on the mean of all.
+fn next(counts: &[[u64; STATES]; STATES]) -> Vec<Vec<f64>> {
+    let to = |to: usize| counts.iter().map(|row| row[to]).sum::<u64>() as f64;
+    let all: f64 = (0..STATES).map(to).sum();
+    // Of a single jump nothing follows: the first class.
+    let mean = |state: usize| if all == 0.0 { f64::from(u8::from(state == 0)) } else { to(state) / all };
+    let row = |row: &[u64; STATES]| {
+        let total = row.iter().sum::<u64>() as f64 + 1.0;
+        row.iter().enumerate().map(|(state, count)| (*count as f64 + mean(state)) / total).collect()
+    };
+    counts.iter().map(row).collect()
 }
 
 fn judge(own: Option<usize>, theirs: Option<usize>, last: [u32; 2], other: usize) -> Found {
@@ -440,9 +520,20 @@ fn direction(counts: &Counts, name: &str, borrowed: &mut Vec<String>) -> Option<
     Some(Direction {
         block_512k: level(0, "block-512k"),
         block_64k: level(1, "block-64k"),
-        page: counts.page.choice(),
+        page: counts.page.iter().map(ChoiceCounts::choice).collect(),
+        near: counts.near.iter().map(ChoiceCounts::choice).collect(),
+        block: counts.block.choice(),
+        in_block: counts.in_block.choice(),
+        next: next(&counts.next),
+        resized: (0..EXTENTS)
+            .map(|from| {
+                let all = counts.resized[from].iter().sum::<u64>().max(1) as f64;
+                (0..EXTENTS).map(|to| if from == to { 0.0 } else { counts.resized[from][to] as f64 / all }).collect()
+            })
+            .collect(),
+        resized_page: counts.resized_page.choice(),
         prefer: preference(&counts.compared),
-        again: counts.again.share(),
+        clear: counts.clear.map(Tally::share).to_vec(),
         jump_sizes: counts.jump_sizes.rows(),
         run_sizes: counts.run_sizes.rows(),
         same_size_own: counts.same_own.share(),

@@ -10,13 +10,20 @@
 //! ```
 //!
 //! **Places** are chosen by reuse distances at four granularities, as in "hierarchical reuse distance" (Maeda et al.,
-//! HPCA 2017). A request that continues no run goes to a page that some request started at, by the number of pages used
-//! since; or to a new page. Where that lies is decided from the coarsest block down: which region of 4 MiB, by how many
-//! others were used since; which block of 512 KiB and 64 KiB of it, by the rank among its parts, given how long ago the
-//! block was used. Reads and writes have orders of their own, and may use what the other used last.
+//! HPCA 2017). A request that continues no run is a jump of one of nine kinds, a Markov chain: three classes of sizes, each
 //!
-//! Deciding everything from the coarsest block down was tried: blocks of 64 KiB came out as often used as they should,
-//! but hot pages lost their rank among all pages, and caches of mapping entries found too little.
+//! - to a page near in the past: one of the 32 that requests of its class jumped to last;
+//! - to another page of one of the eight blocks of 512 KiB used last, by the ranks of its parts;
+//! - or to something further back or new: to an old page by the number of others jumped to since; or to a new one. Where that
+//!   lies is decided from the coarsest block down: which region of 4 MiB, by how many others were used since; which block of
+//!   512 KiB and 64 KiB of it, by the rank among its parts, given how long ago the block was used; and whether the request
+//!   covers unused pages alone.
+//!
+//! Reads and writes have orders of their own, and may use what the other used last.
+//!
+//! Tried and left out: deciding every place from the coarsest block down (hot pages lose their rank among all pages, and
+//! caches of mapping entries find too little); a memory of the page that came next last time, as a Markov prefetcher has
+//! (played, it circles in short loops, and what repeats does not repeat as far back as in the trace).
 //!
 //! **Growth**: see [`curve`]. The footprint grows as the trace's did, up to the bound in the file.
 //!

@@ -3,14 +3,15 @@
 use super::chances::{Choice, Chooser, Spot};
 use super::curve::within;
 use super::file::{Direction, Model};
-use super::fit::{REPEATS, reach};
+use super::fit::reach;
 use super::free::Free;
 use super::gaps::Cascade;
 use super::kinds::Kinds;
-use super::runs::{End, Runs};
+use super::runs::{Ahead, End, Runs};
 use super::sizes::{Size, Sizes};
 use super::tree::{
-    FAN, Found, LEAF_PAGES, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE, class,
+    EXTENTS, FAN, Found, LEAF_PAGES, NEAR, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE,
+    class, cover, extent,
 };
 use crate::generate::{AliasTable, Clock, take_from};
 use flashwright_block::{
@@ -62,6 +63,14 @@ pub(crate) fn largest(model: &Model) -> u32 {
     rows.map(|row| (row.to / 512) as u32).max().unwrap_or(1)
 }
 
+/// Places that are looked at for one that is clear of used pages, or not near itself.
+const TRIES: u32 = 8;
+
+/// Pages that a request of a size covers.
+fn covered(size: &Size) -> u64 {
+    (u64::from(size.offset) + u64::from(size.sectors)).div_ceil(PAGE_SECTORS)
+}
+
 /// A direction's tables to draw from.
 struct Tables {
     jump_sizes: Sizes,
@@ -72,11 +81,17 @@ struct Tables {
     runs: Runs,
     region: Chooser,
     adjacent: f64,
-    page: Chooser,
-    again: f64,
+    page: Vec<Chooser>,
+    near: Vec<Chooser>,
+    block: Chooser,
+    in_block: Chooser,
+    next: Vec<AliasTable>,
+    /// The kind of the last jump.
+    state: usize,
+    resized: [[f64; EXTENTS]; EXTENTS],
+    resized_page: Chooser,
+    clear: [f64; EXTENTS],
     prefer: [f64; 3],
-    /// How far back the last jump went among the pages of its own direction.
-    last_rank: Option<u64>,
     levels: [Vec<Chooser>; 2],
     first: [AliasTable; 3],
     step: [AliasTable; 3],
@@ -102,10 +117,16 @@ impl Tables {
             runs: Runs::new(&direction.runs),
             region: Chooser::new(&direction.region),
             adjacent: direction.adjacent,
-            page: Chooser::new(&direction.page),
-            again: direction.again,
+            page: choosers(&direction.page),
+            near: choosers(&direction.near),
+            block: Chooser::new(&direction.block),
+            in_block: Chooser::new(&direction.in_block),
+            next: direction.next.iter().map(|row| AliasTable::new(row)).collect(),
+            state: 0,
+            resized: [0, 1, 2].map(|from: usize| std::array::from_fn(|to| direction.resized[from][to])),
+            resized_page: Chooser::new(&direction.resized_page),
+            clear: std::array::from_fn(|extent| direction.clear[extent]),
             prefer: [0, 1, 2].map(|reach: usize| direction.prefer[reach]),
-            last_rank: None,
             levels: [choosers(&direction.block_512k), choosers(&direction.block_64k)],
             first: table(|spot| &spot.first),
             step: table(|spot| &spot.step),
@@ -218,21 +239,26 @@ impl Player {
             RequestKind::Trim => 2,
         };
         self.now = self.now.wrapping_add(1);
-        let (first_sector, size, run) = match self.go_on(which) {
-            Some((end, size)) => (end.sector, size, Some(end)),
-            None => {
-                let (first, size) = self.jump(which);
-                (first, size, None)
-            }
+        let (first_sector, size, run, state) = if let Some((end, size)) = self.go_on(which) {
+            (end.sector, size, Some(end), usize::from(end.state))
+        } else {
+            let (first, size) = self.jump(which);
+            (first, size, None, self.tables[self.which[which]].state)
         };
         let (sectors, row) = (size.sectors, size.row);
+        let ahead =
+            if which < 2 { self.touch(which, first_sector, sectors, row, run.is_none()) } else { Ahead::Unused };
         let runs = &mut self.tables[self.which[which]].runs;
-        runs.note(run.as_ref(), first_sector + u64::from(sectors), row, &mut self.sizes);
-        if which < 2 {
-            self.touch(which, first_sector, sectors, row);
-        }
+        runs.note(run.as_ref(), first_sector + u64::from(sectors), (row, state), ahead, &mut self.sizes);
         let fua = kind == RequestKind::Write && self.kinds.forced();
         Request { arrival, first_sector, sectors, kind, fua, ..Request::default() }
+    }
+
+    /// A size of the row with this number.
+    fn again(&mut self, row: u8) -> Option<Size> {
+        self.tables.iter().find_map(|tables| {
+            tables.jump_sizes.again(row, &mut self.sizes).or_else(|| tables.run_sizes.again(row, &mut self.sizes))
+        })
     }
 
     /// The run that goes on, and the size of its request.
@@ -259,9 +285,11 @@ impl Player {
 
     /// A request that continues no run.
     fn jump(&mut self, which: usize) -> (u64, Size) {
-        let tables = &self.tables[self.which[which]];
-        let mut size = tables.jump_sizes.draw(&mut self.sizes);
-        let (path, found) = self.choose(which, size.align as usize);
+        let tables = &mut self.tables[self.which[which]];
+        tables.state = tables.next[tables.state].draw(&mut self.sizes);
+        let kind = tables.state / EXTENTS;
+        let mut size = tables.jump_sizes.draw_of(tables.state % EXTENTS, &mut self.sizes);
+        let (path, found) = self.choose(which, &size, kind);
         let tables = &self.tables[self.which[which]];
         let same = match found {
             Found::Own(_) => tables.same_own,
@@ -272,9 +300,7 @@ impl Player {
         let unaligned = !path.page().is_multiple_of(u64::from(size.align));
         if (unaligned || (same > 0.0 && chance(&mut self.sizes, same)))
             && let Some(row) = self.tree.page(&path).map(|page| self.tree.size(page))
-            && let Some(again) = self.tables.iter().find_map(|tables| {
-                tables.jump_sizes.again(row, &mut self.sizes).or_else(|| tables.run_sizes.again(row, &mut self.sizes))
-            })
+            && let Some(again) = self.again(row)
         {
             size = again;
         }
@@ -295,34 +321,55 @@ impl Player {
     }
 
     /// A page, and how it was found.
-    fn choose(&mut self, which: usize, align: usize) -> (Path, Found) {
-        let (own, trims) = (which.min(1), which == 2);
-        let tables = &mut self.tables[self.which[which]];
-        let last = tables.last_rank.take();
-        let again = last.filter(|_| chance(&mut self.places, tables.again));
-        let (other, rank) = match again {
-            Some(rank) => (false, Some(rank)),
-            None => {
-                let (other, range) = tables.page.draw_range(&mut self.places);
-                let list = if other && !trims { 1 - own } else { own };
-                (other, range.map(|range| self.preferred(which, list, range)))
+    fn choose(&mut self, which: usize, size: &Size, kind: usize) -> (Path, Found) {
+        if kind == 2 {
+            // Pages that are near themselves are another kind.
+            let mut chosen = self.place(which, size, true);
+            for _ in 1..TRIES {
+                if !self.is_near(&chosen.0, extent(covered(size))) {
+                    break;
+                }
+                chosen = self.place(which, size, true);
             }
+            return chosen;
+        }
+        let near = kind == 1;
+        let (own, trims) = (which.min(1), which == 2);
+        let tables = &self.tables[self.which[which]];
+        let extent = extent(covered(size));
+        let mut draw = unit_interval(&mut self.places);
+        let resized = tables.resized[extent].iter().position(|share| {
+            if near {
+                return false;
+            }
+            draw -= share;
+            draw < 0.0
+        });
+        let chooser = match (resized, near) {
+            (Some(_), _) => &tables.resized_page,
+            (None, true) => &tables.near[extent],
+            (None, false) => &tables.page[extent],
         };
+        let (other, range) = chooser.draw_range(&mut self.places);
         let list = if other && !trims { 1 - own } else { own };
-        let full = self.tree.starts >= self.pages;
-        if let Some((page, rank)) = self.pick(list, rank, other || trims || full) {
-            let tables = &mut self.tables[self.which[which]];
-            tables.last_rank = Some(rank).filter(|rank| !other && !trims && *rank >= REPEATS as u64);
+        let of = (list, resized.unwrap_or(extent));
+        let rank = range.map(|range| self.preferred(which, of, range));
+        if let Some(page) = self.pick(of, rank, other || trims || near || resized.is_some()) {
             return (self.tree.path(page), if other || trims { Found::Other(0) } else { Found::Own(0) });
         }
-        if full && let Some((page, _)) = self.pick(1 - list, None, true) {
-            return (self.tree.path(page), Found::Other(0));
-        }
-        (self.place(which, align), Found::New)
+        self.place(which, size, false)
+    }
+
+    /// Whether a request of this class of size jumped to a page just before.
+    fn is_near(&self, path: &Path, extent: usize) -> bool {
+        self.tree.page(path).is_some_and(|page| {
+            let near = |(of, rank): (usize, usize)| of == extent && rank < NEAR;
+            self.recent.pages.iter().any(|pages| pages.find(page).is_some_and(near))
+        })
     }
 
     /// A rank of a range: of a few, that of the page used most often.
-    fn preferred(&mut self, which: usize, list: usize, range: Range<u64>) -> u64 {
+    fn preferred(&mut self, which: usize, (list, extent): (usize, usize), range: Range<u64>) -> u64 {
         let rank = within(&range, &mut self.places);
         let best = self.scaled(rank, 1);
         if range.end - range.start == 1 {
@@ -330,11 +377,11 @@ impl Player {
         }
         let prefer = self.tables[self.which[which]].prefer[reach(rank)];
         let others = prefer as u32 - 1 + u32::from(chance(&mut self.places, prefer.fract()));
-        let len = self.recent.pages[list].len() as u64;
+        let len = self.recent.pages[list].len(extent) as u64;
         if others == 0 || best >= len {
             return best;
         }
-        let count = |player: &Self, rank: u64| player.tree.count(player.recent.pages[list].at(rank as usize));
+        let count = |player: &Self, rank: u64| player.tree.count(player.recent.pages[list].at(extent, rank as usize));
         let mut best = (best, count(self, best));
         for _ in 0..others {
             let rank = within(&range, &mut self.places);
@@ -350,22 +397,49 @@ impl Player {
     }
 
     /// The page of a rank, or any page if there is no such rank and there `must` be one; none if the list is empty.
-    fn pick(&mut self, list: usize, rank: Option<u64>, must: bool) -> Option<(u32, u64)> {
+    fn pick(&mut self, (list, extent): (usize, usize), rank: Option<u64>, must: bool) -> Option<u32> {
         let pages = &self.recent.pages[list];
-        let len = pages.len() as u64;
+        let len = pages.len(extent) as u64;
         let rank = rank.filter(|rank| *rank < len);
         let rank = rank.or_else(|| (must && len > 0).then(|| below(&mut self.places, len)))?;
-        Some((pages.at(rank as usize), rank))
+        Some(pages.at(extent, rank as usize))
     }
 
     /// Where a new page lies.
-    fn place(&mut self, which: usize, align: usize) -> Path {
+    fn place(&mut self, which: usize, size: &Size, near: bool) -> (Path, Found) {
+        let clear = chance(&mut self.places, self.tables[self.which[which]].clear[extent(covered(size))]);
+        let mut tries = 1;
+        loop {
+            let (path, found, good) = self.place_once(which, size, clear, near);
+            if good || tries == TRIES {
+                return (path, found);
+            }
+            tries += 1;
+        }
+    }
+
+    /// Where a new page lies, and whether the request is `clear` of used pages there if it should be.
+    fn place_once(&mut self, which: usize, size: &Size, clear: bool, near: bool) -> (Path, Found, bool) {
+        let align = size.align as usize;
+        let pages = covered(size);
+        let full = self.tree.leaves() >= self.blocks || self.tree.pages >= self.pages;
         let (own, trims) = (which.min(1), which == 2);
-        let (region, mut found) = self.choose_region(which);
-        let mut path = Path::new(region, 0);
+        let blocks = &self.recent.blocks[own];
+        let block = near.then_some(&self.tables[self.which[which]].block).filter(|_| blocks.len(0) > 0).map(|block| {
+            let rank = block.draw(&mut self.places).1.unwrap_or(0).min(blocks.len(0) as u64 - 1);
+            blocks.at(0, rank as usize)
+        });
+        let (mut path, mut found) = match block {
+            Some(block) => (self.tree.block_path(block), Found::Own(0)),
+            None => {
+                let (region, found) = self.choose_region(which);
+                (Path::new(region, 0), found)
+            }
+        };
+        let mut good = true;
         let tables = &self.tables[self.which[which]];
         let rng = &mut self.places;
-        for (level, fan) in FAN.into_iter().enumerate() {
+        for (level, fan) in FAN.into_iter().enumerate().skip(usize::from(block.is_some())) {
             let lists = match self.tree.lists(&path, level) {
                 Some(lists) if found != Found::New => *lists,
                 _ => {
@@ -383,7 +457,7 @@ impl Player {
                 let list = if other && !trims { 1 - own } else { own };
                 let order = lists.order[list];
                 let within = rank.filter(|rank| *rank < order.len() as u64);
-                let crowded = used.count_ones() as usize == fan || (self.tree.leaves() >= self.blocks && used != 0);
+                let crowded = used.count_ones() as usize == fan || (full && used != 0);
                 let rank = match within {
                     None if (other || trims || crowded) && order.len() > 0 => Some(below(rng, order.len() as u64)),
                     rank => rank,
@@ -400,6 +474,20 @@ impl Player {
                     continue;
                 }
             }
+            if level == 2 && block.is_some() {
+                let (other, rank) = tables.in_block.draw(rng);
+                let list = if other && !trims { 1 - own } else { own };
+                let order = lists.order[list];
+                let within = rank.filter(|rank| *rank < order.len() as u64);
+                let rank = match within {
+                    None if other && order.len() > 0 => Some(below(rng, order.len() as u64)),
+                    rank => rank,
+                };
+                if let Some(rank) = rank {
+                    path.parts[2] = order.at(rank as usize);
+                    return (path, if other { Found::Other(0) } else { Found::Own(0) }, true);
+                }
+            }
             let mine = lists.order[own];
             let part = if mine.len() == 0 {
                 tables.first[level].draw(rng)
@@ -408,12 +496,32 @@ impl Player {
             };
             let grain = if level == 2 { align } else { 1 };
             let start = part / grain * grain;
+            let parts = || (0..fan / grain).map(|i| (start + i * grain) % fan);
             // The next unused one; a start that is aligned matters more than one that is new.
-            path.parts[level] =
-                (0..fan / grain).map(|i| (start + i * grain) % fan).find(|part| used >> part & 1 == 0).unwrap_or(start);
+            let chosen = if level < 2 {
+                parts().find(|part| used >> part & 1 == 0)
+            } else {
+                let (covered, jumped) = self.tree.used(&path);
+                let wanted = clear && !full;
+                let clear = if wanted { parts().find(|part| covered & cover(*part, pages) == 0) } else { None };
+                good = clear.is_some() || !wanted;
+                let fresh = |part: &usize| jumped >> part & 1 == 0;
+                clear
+                    .or_else(|| parts().find(|part| fresh(part) && covered & cover(*part, pages) != 0))
+                    .or_else(|| parts().find(fresh))
+            };
+            path.parts[level] = chosen.unwrap_or(start);
+            if level == 2 && clear && good {
+                let page = u64::from(path.region) * REGION_PAGES + path.page();
+                let (first, last) = (page / LEAF_PAGES, (page + pages - 1) / LEAF_PAGES);
+                good = !(first + 1..=last.min(first + 16)).any(|block| {
+                    let path = Path::new((block / REGION_LEAVES) as u32, block * LEAF_PAGES);
+                    self.tree.used(&path).0 != 0
+                });
+            }
             found = Found::New;
         }
-        path
+        (path, found, good)
     }
 
     fn choose_region(&mut self, which: usize) -> (u32, Found) {
@@ -425,23 +533,23 @@ impl Player {
         let rng = &mut self.places;
         let list = if other && !trims { 1 - own } else { own };
         let regions = &self.recent.regions[list];
-        let within = rank.filter(|rank| *rank < regions.len() as u64);
-        let full = self.free.is_empty() || self.tree.leaves() >= self.blocks;
+        let within = rank.filter(|rank| *rank < regions.len(0) as u64);
+        let full = self.free.is_empty() || self.tree.leaves() >= self.blocks || self.tree.pages >= self.pages;
         let rank = match within {
-            None if (other || trims || full) && regions.len() > 0 => Some(below(rng, regions.len() as u64)),
+            None if (other || trims || full) && regions.len(0) > 0 => Some(below(rng, regions.len(0) as u64)),
             rank => rank,
         };
         if let Some(rank) = rank {
             let found = if other || trims { Found::Other(rank as usize) } else { Found::Own(rank as usize) };
-            return (regions.at(rank as usize), found);
+            return (regions.at(0, rank as usize), found);
         }
         let theirs = &self.recent.regions[1 - list];
-        if full && theirs.len() > 0 {
-            let rank = below(rng, theirs.len() as u64) as usize;
-            return (theirs.at(rank), Found::Other(rank));
+        if full && theirs.len(0) > 0 {
+            let rank = below(rng, theirs.len(0) as u64) as usize;
+            return (theirs.at(0, rank), Found::Other(rank));
         }
         let mine = &self.recent.regions[own];
-        let next = (mine.len() > 0).then(|| mine.at(0) + 1).filter(|next| self.free.has(*next));
+        let next = (mine.len(0) > 0).then(|| mine.at(0, 0) + 1).filter(|next| self.free.has(*next));
         let region = match next {
             Some(next) if chance(rng, tables.adjacent) => next,
             _ => self.free.any(rng),
@@ -460,19 +568,28 @@ impl Player {
         (rank * libm::pow(self.scale, libm::log(1.0 + rank) * self.logs[of])) as u64
     }
 
-    fn touch(&mut self, list: usize, first_sector: u64, sectors: u32, row: u8) {
+    /// Notes that a request used its pages; returns what lies ahead of it.
+    fn touch(&mut self, list: usize, first_sector: u64, sectors: u32, row: u8, jump: bool) -> Ahead {
         let (first, last) = (first_sector / PAGE_SECTORS, (first_sector + u64::from(sectors) - 1) / PAGE_SECTORS);
         for block in first / LEAF_PAGES..=last / LEAF_PAGES {
             let page = (block * LEAF_PAGES).max(first);
             let region = (page / REGION_PAGES) as u32;
             self.free.take(region);
-            self.recent.regions[list].touch(region);
-            let started = (page == first).then_some(row);
-            let page = self.tree.touch(&Path::new(region, page), list, self.now, started);
+            self.recent.regions[list].touch(0, region);
+            let started = (page == first).then_some((row, jump));
+            let path = Path::new(region, page);
+            let page = self.tree.touch(&path, list, self.now, last + 1 - page, started);
+            let block = self.tree.block(&path).expect("a block that was used");
+            self.recent.blocks[list].touch(0, block);
             if started.is_some() {
-                self.recent.pages[list].touch(page);
+                if jump || self.recent.pages[list].has(page) {
+                    self.recent.pages[list].touch(extent(last + 1 - first), page);
+                }
             }
         }
+        let next = (first_sector + u64::from(sectors)) / PAGE_SECTORS;
+        let path = Path::new((next / REGION_PAGES) as u32, next);
+        if self.tree.is_used(&path) { Ahead::Used } else { Ahead::Unused }
     }
 }
 

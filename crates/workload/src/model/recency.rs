@@ -6,10 +6,17 @@
 
 /// Marks a slot without an item, and an item without a slot.
 const NONE: u32 = u32::MAX;
+/// Bits of a slot's number; the list is above them.
+const SLOT_BITS: u32 = 28;
 
+/// A few lists; each item is in one of them at most.
 pub(super) struct Recency {
-    /// Slot of each item.
+    /// Slot of each item, and its list.
     slots: Vec<u32>,
+    lists: Vec<List>,
+}
+
+struct List {
     /// Item of each slot.
     items: Vec<u32>,
     /// One bit for each occupied slot.
@@ -22,26 +29,88 @@ pub(super) struct Recency {
 }
 
 impl Recency {
-    pub(super) fn new() -> Self {
-        let slots = 64;
-        Recency { slots: Vec::new(), items: vec![NONE; slots], words: vec![0; 1], tree: vec![0; 2], next: 0, len: 0 }
+    /// So many empty lists, 15 at most.
+    pub(super) fn new(lists: usize) -> Self {
+        Recency { slots: Vec::new(), lists: (0..lists).map(|_| List::new()).collect() }
     }
 
-    /// Items in the list.
-    pub(super) fn len(&self) -> usize {
-        self.len
+    /// Items in a list.
+    pub(super) fn len(&self, list: usize) -> usize {
+        self.lists[list].len
     }
 
-    /// How many items were used after `item`; none if it is not in the list.
-    pub(super) fn rank(&self, item: u32) -> Option<usize> {
+    /// Whether `item` is in a list.
+    pub(super) fn has(&self, item: u32) -> bool {
+        self.slots.get(item as usize).is_some_and(|slot| *slot != NONE)
+    }
+
+    /// The list that `item` is in, and how many items of it were used after it; none if it is in none.
+    pub(super) fn find(&self, item: u32) -> Option<(usize, usize)> {
         let slot = *self.slots.get(item as usize)?;
-        (slot != NONE).then(|| self.len - self.before(slot as usize + 1))
+        (slot != NONE).then(|| {
+            let (list, slot) = split(slot);
+            (list, self.lists[list].len - self.lists[list].before(slot + 1))
+        })
+    }
+
+    /// The item of a list that `rank` others were used after. Panics unless `rank` is below the length.
+    pub(super) fn at(&self, list: usize, rank: usize) -> u32 {
+        self.lists[list].at(rank)
+    }
+
+    /// Makes `item` the last one used of this list, and of no other.
+    pub(super) fn touch(&mut self, list: usize, item: u32) {
+        let index = item as usize;
+        if index >= self.slots.len() {
+            self.slots.resize(index + 1, NONE);
+        }
+        if self.slots[index] != NONE {
+            let (before, slot) = split(self.slots[index]);
+            if before == list && slot + 1 == self.lists[list].next {
+                return;
+            }
+            self.lists[before].take(slot);
+        }
+        let mine = &mut self.lists[list];
+        if mine.next == mine.items.len() {
+            mine.compact(|item, slot| self.slots[item as usize] = join(list, slot));
+        }
+        self.slots[index] = join(list, mine.next);
+        mine.put(item);
+    }
+}
+
+fn split(slot: u32) -> (usize, usize) {
+    ((slot >> SLOT_BITS) as usize, (slot & ((1 << SLOT_BITS) - 1)) as usize)
+}
+
+fn join(list: usize, slot: usize) -> u32 {
+    (list as u32) << SLOT_BITS | slot as u32
+}
+
+impl List {
+    fn new() -> Self {
+        let slots = 64;
+        List { items: vec![NONE; slots], words: vec![0; 1], tree: vec![0; 2], next: 0, len: 0 }
+    }
+
+    fn take(&mut self, slot: usize) {
+        self.len -= 1;
+        self.items[slot] = NONE;
+        self.add(slot, u32::MAX);
+    }
+
+    fn put(&mut self, item: u32) {
+        self.len += 1;
+        self.items[self.next] = item;
+        self.add(self.next, 1);
+        self.next += 1;
     }
 
     /// The item that `rank` others were used after. Panics unless `rank` is below the length.
-    pub(super) fn at(&self, rank: usize) -> u32 {
+    fn at(&self, rank: usize) -> u32 {
         assert!(rank < self.len, "a rank within the list");
-        if rank == 0 {
+        if rank == 0 && self.items[self.next - 1] != NONE {
             return self.items[self.next - 1];
         }
         // The slot with `wanted` occupied ones before it: first its word, then its bit.
@@ -59,34 +128,8 @@ impl Recency {
         self.items[at * 64 + word.trailing_zeros() as usize]
     }
 
-    /// Makes `item` the last one used.
-    pub(super) fn touch(&mut self, item: u32) {
-        let index = item as usize;
-        if index >= self.slots.len() {
-            self.slots.resize(index + 1, NONE);
-        }
-        let slot = self.slots[index];
-        if slot != NONE && slot as usize + 1 == self.next {
-            return;
-        }
-        if self.next == self.items.len() {
-            self.compact();
-        }
-        let slot = self.slots[index];
-        if slot == NONE {
-            self.len += 1;
-        } else {
-            self.items[slot as usize] = NONE;
-            self.add(slot as usize, u32::MAX);
-        }
-        self.slots[index] = self.next as u32;
-        self.items[self.next] = item;
-        self.add(self.next, 1);
-        self.next += 1;
-    }
-
-    /// Moves the items to the front, into twice as many slots as there will be items.
-    fn compact(&mut self) {
+    /// Moves the items to the front, into four times as many slots, and tells their new ones.
+    fn compact(&mut self, mut moved: impl FnMut(u32, usize)) {
         let kept: Vec<u32> = self.items.iter().copied().filter(|item| *item != NONE).collect();
         let slots = (4 * (kept.len() + 1)).next_power_of_two().max(64);
         self.items.clear();
@@ -97,7 +140,7 @@ impl Recency {
         self.tree.resize(slots / 64 + 1, 0);
         self.next = kept.len();
         for (slot, item) in kept.into_iter().enumerate() {
-            self.slots[item as usize] = slot as u32;
+            moved(item, slot);
             self.items[slot] = item;
             self.words[slot / 64] |= 1 << (slot % 64);
             self.tree[slot / 64 + 1] += 1;
@@ -137,19 +180,24 @@ mod tests {
     use super::*;
     use flashwright_block::{Seed, below};
 
-    /// Against a vector that is searched and shifted.
+    /// Against vectors that are searched and shifted.
     #[test]
-    fn ranks_are_those_of_a_plain_list() {
-        let (mut list, mut plain, mut rng) = (Recency::new(), Vec::<u32>::new(), Seed(4).stream("test"));
+    fn ranks_are_those_of_plain_lists() {
+        let (mut lists, mut plain, mut rng) = (Recency::new(3), vec![Vec::<u32>::new(); 3], Seed(4).stream("test"));
         for step in 0..4000u64 {
-            let item = below(&mut rng, 3 + step / 20) as u32;
-            assert_eq!(list.rank(item), plain.iter().position(|other| *other == item));
-            plain.retain(|other| *other != item);
-            plain.insert(0, item);
-            list.touch(item);
-            assert_eq!(list.len(), plain.len());
-            let rank = below(&mut rng, plain.len() as u64) as usize;
-            assert_eq!(list.at(rank), plain[rank]);
+            let (item, list) = (below(&mut rng, 3 + step / 20) as u32, below(&mut rng, 3) as usize);
+            let rank = |list: &Vec<u32>| list.iter().position(|other| *other == item);
+            assert_eq!(lists.find(item), (0..3).find_map(|list| rank(&plain[list]).map(|rank| (list, rank))));
+            assert_eq!(lists.has(item), plain.iter().any(|list| list.contains(&item)));
+            plain.iter_mut().for_each(|list| list.retain(|other| *other != item));
+            plain[list].insert(0, item);
+            lists.touch(list, item);
+            assert_eq!(
+                (0..3).map(|list| lists.len(list)).collect::<Vec<_>>(),
+                plain.iter().map(Vec::len).collect::<Vec<_>>()
+            );
+            let rank = below(&mut rng, plain[list].len() as u64) as usize;
+            assert_eq!(lists.at(list, rank), plain[list][rank]);
         }
     }
 }

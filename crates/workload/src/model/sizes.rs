@@ -1,5 +1,6 @@
 //! Sizes of requests with their place within a page and their alignment.
 
+use super::tree::{EXTENTS, extent};
 use crate::generate::AliasTable;
 use flashwright_block::{Rng, SECTOR_BYTES, below};
 use serde::{Deserialize, Serialize};
@@ -106,6 +107,8 @@ pub(super) struct Size {
 /// Sizes to draw from; rows are numbered from `base` on.
 pub(super) struct Sizes {
     table: Option<AliasTable>,
+    /// For each class of pages, its rows and a table to draw from them.
+    classes: Vec<(Vec<usize>, Option<AliasTable>)>,
     rows: Vec<(u32, u32, u32, u32)>,
     base: u8,
 }
@@ -114,7 +117,16 @@ impl Sizes {
     pub(super) fn new(rows: &[SizeRow], base: u8) -> Self {
         let weights: Vec<f64> = rows.iter().map(|row| row.share).collect();
         let sectors = |bytes: u64| (bytes / SECTOR_BYTES) as u32;
+        let pages = |row: &SizeRow| (row.offset + row.from).div_ceil(4096);
+        let class = |class: usize| {
+            let mine: Vec<usize> =
+                (0..rows.len()).filter(|row| extent(pages(&rows[*row])) == class && weights[*row] > 0.0).collect();
+            let weights: Vec<f64> = mine.iter().map(|row| weights[*row]).collect();
+            let table = (!mine.is_empty()).then(|| AliasTable::new(&weights));
+            (mine, table)
+        };
         Sizes {
+            classes: (0..EXTENTS).map(class).collect(),
             table: (!rows.is_empty()).then(|| AliasTable::new(&weights)),
             rows: rows
                 .iter()
@@ -128,6 +140,15 @@ impl Sizes {
     pub(super) fn draw(&self, rng: &mut Rng) -> Size {
         let row = self.table.as_ref().expect("sizes to draw from").draw(rng);
         self.of(row, rng)
+    }
+
+    /// A size of a class of pages, or any if there is none of the class.
+    #[inline]
+    pub(super) fn draw_of(&self, class: usize, rng: &mut Rng) -> Size {
+        match &self.classes[class] {
+            (rows, Some(table)) => self.of(rows[table.draw(rng)], rng),
+            _ => self.draw(rng),
+        }
     }
 
     /// A size of the row numbered `row`, if it is one of these.

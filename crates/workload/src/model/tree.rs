@@ -40,11 +40,14 @@ pub(super) struct Lists {
 struct Node {
     lists: Lists,
     parts: [u32; 8],
+    /// Of a block of 512 KiB: where it lies.
+    region: u32,
+    part: u8,
 }
 
 impl Default for Node {
     fn default() -> Self {
-        Node { lists: Lists::default(), parts: [NONE; 8] }
+        Node { lists: Lists::default(), parts: [NONE; 8], region: 0, part: 0 }
     }
 }
 
@@ -58,6 +61,10 @@ struct Leaf {
     counts: [u8; 16],
     /// One bit for each page: whether that request was a write.
     writes: u16,
+    /// One bit for each page: whether a request covered it.
+    touched: u16,
+    /// One bit for each page: whether a request jumped to it.
+    jumped: u16,
     /// Where it lies.
     region: u32,
     place: u8,
@@ -68,8 +75,13 @@ pub(super) struct Tree {
     regions: Vec<Node>,
     middles: Vec<Node>,
     leaves: Vec<Leaf>,
-    /// Pages at which some request started.
-    pub(super) starts: u64,
+    /// Pages that some request covered.
+    pub(super) pages: u64,
+}
+
+/// One bit for each page of a block of 64 KiB that a request of `pages` pages covers from page `part` on.
+pub(super) fn cover(part: usize, pages: u64) -> u32 {
+    (((1u64 << pages.min(LEAF_PAGES)) - 1) << part) as u32 & 0xFFFF
 }
 
 /// Where a page lies: its region, then its part of each block.
@@ -136,14 +148,39 @@ impl Tree {
         self.leaves[page as usize / 16].counts[page as usize % 16]
     }
 
+    /// The number of the block of 512 KiB of `path`, if it was used.
+    pub(super) fn block(&self, path: &Path) -> Option<u32> {
+        let region = self.regions.get(path.region as usize)?;
+        Some(region.parts[path.parts[0]]).filter(|middle| *middle != NONE)
+    }
+
+    /// The path of the first page of a block of 512 KiB by its number.
+    pub(super) fn block_path(&self, block: u32) -> Path {
+        let middle = &self.middles[block as usize];
+        Path { region: middle.region, parts: [middle.part.into(), 0, 0] }
+    }
+
+    /// One bit for each page of the block of 64 KiB of `path`: whether a request covered it, and whether one jumped to it.
+    pub(super) fn used(&self, path: &Path) -> (u32, u32) {
+        self.page(path).map_or((0, 0), |page| {
+            let leaf = &self.leaves[page as usize / 16];
+            (leaf.touched.into(), leaf.jumped.into())
+        })
+    }
+
+    /// Whether some request covered the page of `path`.
+    pub(super) fn is_used(&self, path: &Path) -> bool {
+        self.used(path).0 >> path.parts[2] & 1 == 1
+    }
+
     /// Whether the last request that started at a page was a write.
     pub(super) fn was_write(&self, page: u32) -> bool {
         self.leaves[page as usize / 16].writes >> (page % 16) & 1 == 1
     }
 
-    /// Notes a use at time `now` of the block of 64 KiB of `path`, and of its page if a request of size `size` starts there.
-    /// Returns the page's number.
-    pub(super) fn touch(&mut self, path: &Path, list: usize, now: u32, size: Option<u8>) -> u32 {
+    /// Notes a use at time `now` of the block of 64 KiB of `path`: of `pages` pages from its page on, and of that page if a
+    /// request of size `size` starts there, with a jump or without. Returns the page's number.
+    pub(super) fn touch(&mut self, path: &Path, list: usize, now: u32, pages: u64, start: Option<(u8, bool)>) -> u32 {
         let index = path.region as usize;
         if index >= self.regions.len() {
             self.regions.resize(index + 1, Node::default());
@@ -154,7 +191,7 @@ impl Tree {
         let part = &mut region.parts[path.parts[0]];
         if *part == NONE {
             *part = self.middles.len() as u32;
-            self.middles.push(Node::default());
+            self.middles.push(Node { region: path.region, part: path.parts[0] as u8, ..Node::default() });
         }
         let middle = &mut self.middles[*part as usize];
         middle.lists.order[list].touch(path.parts[1]);
@@ -168,9 +205,12 @@ impl Tree {
         let number = *part * 16 + path.parts[2] as u32;
         let leaf = &mut self.leaves[*part as usize];
         leaf.lists.last[list] = now;
-        if let Some(size) = size {
-            let other = leaf.lists.order[1 - list].rank(path.parts[2]).is_none();
-            self.starts += u64::from(leaf.lists.order[list].touch(path.parts[2]) && other);
+        let covered = cover(path.parts[2], pages) as u16;
+        self.pages += u64::from((covered & !leaf.touched).count_ones());
+        leaf.touched |= covered;
+        if let Some((size, jump)) = start {
+            leaf.lists.order[list].touch(path.parts[2]);
+            leaf.jumped |= u16::from(jump) << path.parts[2];
             leaf.sizes[path.parts[2]] = size;
             leaf.counts[path.parts[2]] = leaf.counts[path.parts[2]].saturating_add(1);
             leaf.writes = leaf.writes & !(1 << path.parts[2]) | (list as u16) << path.parts[2];
@@ -181,16 +221,37 @@ impl Tree {
 
 /// What was used last, by direction.
 pub(super) struct Recent {
-    /// Regions, by last read and by last write.
+    /// Regions, by last read and by last write; one list each.
     pub(super) regions: [Recency; 2],
-    /// Pages at which requests started, by number.
+    /// Blocks of 512 KiB, likewise.
+    pub(super) blocks: [Recency; 2],
+    /// Pages that requests jumped to, by number; a list for each class of the last request's size.
     pub(super) pages: [Recency; 2],
 }
 
 impl Recent {
     pub(super) fn new() -> Self {
-        let lists = || [Recency::new(), Recency::new()];
-        Recent { regions: lists(), pages: lists() }
+        let lists = |count: usize| [Recency::new(count), Recency::new(count)];
+        Recent { regions: lists(1), blocks: lists(1), pages: lists(EXTENTS) }
+    }
+}
+
+/// Classes of the pages that a request covers: 1 or 2, 3 to 8, more.
+pub(super) const EXTENTS: usize = 3;
+
+/// Kinds of jumps: each size class, to something far or new, to a near page, and to another page of a near block.
+pub(super) const STATES: usize = 3 * EXTENTS;
+/// A block of 512 KiB that fewer others were used after is near.
+pub(super) const NEAR_BLOCKS: usize = 8;
+/// What fewer others were used after is near.
+pub(super) const NEAR: usize = 32;
+
+/// The class of a request of so many pages.
+pub(super) fn extent(pages: u64) -> usize {
+    match pages {
+        0..=2 => 0,
+        3..=8 => 1,
+        _ => 2,
     }
 }
 
