@@ -344,10 +344,8 @@ impl Fitting {
             let page = self.tree.touch(&path, list, self.now, last + 1 - page, started);
             let block = self.tree.block(&path).expect("a block that was used");
             self.recent.blocks[list].touch(0, block);
-            if started.is_some() {
-                if jump || self.recent.pages[list].has(page) {
-                    self.recent.pages[list].touch(extent(last + 1 - first), page);
-                }
+            if started.is_some() && (jump || self.recent.pages[list].has(page)) {
+                self.recent.pages[list].touch(extent(last + 1 - first), page);
             }
         }
         let next = request.end_sector() / PAGE_SECTORS;
