@@ -196,10 +196,8 @@ fn check_direction(name: &str, direction: &Direction) -> Checked {
         share(&at(key), value)?;
     }
     let runs = &direction.runs;
-    for (key, row, count) in [("clear", &direction.clear, EXTENTS)] {
-        length(&at(key), row, count)?;
-        row.iter().try_for_each(|value| share(&at(key), *value))?;
-    }
+    length(&at("clear"), &direction.clear, EXTENTS)?;
+    direction.clear.iter().try_for_each(|value| share(&at("clear"), *value))?;
     for (key, table) in [("runs.go-on", &runs.go_on), ("runs.go-on-used", &runs.go_on_used)] {
         length(&at(key), table, STATES)?;
         for row in table {
