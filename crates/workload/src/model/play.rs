@@ -511,7 +511,7 @@ impl Player {
                     .or_else(|| parts().find(fresh))
             };
             path.parts[level] = chosen.unwrap_or(start);
-            if level == 2 && clear && good {
+            if level == 2 && clear && !full && good {
                 let page = u64::from(path.region) * REGION_PAGES + path.page();
                 let (first, last) = (page / LEAF_PAGES, (page + pages - 1) / LEAF_PAGES);
                 good = !(first + 1..=last.min(first + 16)).any(|block| {
