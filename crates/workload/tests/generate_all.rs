@@ -124,6 +124,9 @@ fn reads_and_rate_do_not_shift_addresses() {
 #[test]
 fn open_loops_arrive_at_their_rate() {
     for spec in every("rate=2000") {
+        if spec.label().is_some_and(|label| label.contains("locality of")) {
+            continue; // its bursts last for minutes: heads_are_forced_to_the_published_statistics
+        }
         let requests = draw(&spec, &DRIVE, 8, 50_000, 1000);
         let mean_ns = requests[49_999].arrival.0 as f64 / 50_000.0;
         assert!((mean_ns / 500_000.0 - 1.0).abs() < 0.03, "{spec}: {mean_ns}");

@@ -32,7 +32,7 @@ struct Claim {
 
 const CLAIMS: &[Claim] = &[
     Claim {
-        spec: "stand-in:financial1",
+        spec: "stand-in:financial1,variant=statistics-only",
         reads: 23.2,
         kib: Some(3.38),
         gap_ms: 8.13,
@@ -42,16 +42,22 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:financial1,variant=gupta09",
+        spec: "stand-in:financial1,variant=gupta09-statistics-only",
         reads: 9.0,
         kib: Some(4.38),
         gap_ms: 133.5,
         sequential: Some(2.0),
         ..NOTHING
     },
-    Claim { spec: "stand-in:financial1,variant=other", reads: 18.9, kib: Some(7.1), gap_ms: 1000.0 / 47.0, ..NOTHING },
     Claim {
-        spec: "stand-in:financial2",
+        spec: "stand-in:financial1,variant=other-statistics-only",
+        reads: 18.9,
+        kib: Some(7.1),
+        gap_ms: 1000.0 / 47.0,
+        ..NOTHING
+    },
+    Claim {
+        spec: "stand-in:financial2,variant=statistics-only",
         reads: 82.35,
         kib: Some(2.38),
         gap_ms: 1000.0 / 54.0,
@@ -60,7 +66,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:financial2,variant=hu12",
+        spec: "stand-in:financial2,variant=hu12-statistics-only",
         reads: 100.0 / 1.24,
         kib: Some(2.38),
         gap_ms: 1000.0 / 54.0,
@@ -102,7 +108,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:websearch1",
+        spec: "stand-in:websearch1,variant=statistics-only",
         reads: 99.98,
         kib: Some(14.86),
         gap_ms: 9.97,
@@ -111,7 +117,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:websearch1,variant=gupta09",
+        spec: "stand-in:websearch1,variant=gupta09-statistics-only",
         reads: 99.0,
         kib: Some(14.86),
         gap_ms: 9.97,
@@ -119,7 +125,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:exchange",
+        spec: "stand-in:exchange,variant=statistics-only",
         reads: 48.63,
         kib_by_kind: Some((11.7, 18.59)),
         gap_ms: 1000.0 / 601.9,
@@ -128,7 +134,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:exchange,variant=hu12",
+        spec: "stand-in:exchange,variant=hu12-statistics-only",
         reads: 100.0 / 2.53,
         kib: Some(12.5),
         gap_ms: 1000.0 / 611.0,
@@ -136,7 +142,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:build",
+        spec: "stand-in:build,variant=statistics-only",
         reads: 48.15,
         kib_by_kind: Some((32.75, 28.11)),
         gap_ms: 1000.0 / 129.4,
@@ -145,7 +151,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:build,variant=hu12",
+        spec: "stand-in:build,variant=hu12-statistics-only",
         reads: 41.0,
         kib: Some(4.14),
         gap_ms: 1000.0 / 1980.0,
@@ -153,7 +159,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:msn",
+        spec: "stand-in:msn,variant=statistics-only",
         reads: 68.97,
         kib_by_kind: Some((10.5, 13.15)),
         gap_ms: 1000.0 / 1292.4,
@@ -162,7 +168,7 @@ const CLAIMS: &[Claim] = &[
         ..NOTHING
     },
     Claim {
-        spec: "stand-in:msn,variant=hu12",
+        spec: "stand-in:msn,variant=hu12-statistics-only",
         reads: 66.7,
         kib: Some(22.52),
         gap_ms: 1000.0 / 106.0,
@@ -256,14 +262,16 @@ fn close_writes(requests: &[Request]) -> f64 {
 fn every_variant_has_its_claim() {
     let claimed = |text: &str| CLAIMS.iter().any(|claim| claim.spec == text);
     for trace in "financial1 financial2 cello99 tpc-h websearch1 exchange build msn tpc-e".split(' ') {
-        assert!(claimed(&format!("stand-in:{trace}")), "{trace}");
+        let default = format!("stand-in:{trace},variant=statistics-only");
+        assert!(claimed(&default) || claimed(&format!("stand-in:{trace}")), "{trace}");
         let mut variants = 0;
         for variant in ["whole", "hu12", "gupta09", "other"] {
             let text = format!("stand-in:{trace},variant={variant}");
-            if let Ok(spec) = text.parse::<WorkloadSpec>() {
+            if text.parse::<WorkloadSpec>().is_ok() {
+                let only = if variant == "whole" { default.clone() } else { format!("{text}-statistics-only") };
                 // A variant that gives the default's requests is the default, under its full name.
-                let same = draw(&spec, 1000) == draw(&parse(&format!("stand-in:{trace}")), 1000);
-                assert!(same || claimed(&text), "{text}");
+                let same = draw(&parse(&only), 1000) == draw(&parse(&default), 1000);
+                assert!(same || claimed(&text) || claimed(&only), "{text}");
                 variants += 1;
             }
         }
@@ -315,11 +323,61 @@ fn every_published_statistic_is_met() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Stand-ins with a head's locality are forced to what is published of mix, sizes and rate, and stay within the number of
+/// addresses. Tolerances: reads 1 point, sizes 3 %, gap 10 %: the longest bursts of a head are minutes long.
+#[test]
+fn heads_are_forced_to_the_published_statistics() {
+    let mut faults = Vec::new();
+    let of_heads = CLAIMS.iter().filter(|claim| claim.spec.ends_with("statistics-only"));
+    for claim in of_heads {
+        let text = claim.spec.replace(",variant=statistics-only", "").replace("-statistics-only", "");
+        let spec = parse(&text);
+        assert!(spec.label().unwrap().contains("locality of"), "{text}");
+        let requests = draw(&spec, 1_000_000);
+        let total = requests.len() as f64;
+        let of = |kind| requests.iter().filter(move |request| request.kind == kind);
+        near(&mut faults, claim, "reads %", 100.0 * of(RequestKind::Read).count() as f64 / total, claim.reads, 1.0);
+        if let Some(published) = claim.kib {
+            near(&mut faults, claim, "KiB", mean(requests.iter().map(kib)), published, 0.03 * published);
+        }
+        if let Some((reads, writes)) = claim.kib_by_kind {
+            near(&mut faults, claim, "KiB read", mean(of(RequestKind::Read).map(kib)), reads, 0.03 * reads);
+            near(&mut faults, claim, "KiB written", mean(of(RequestKind::Write).map(kib)), writes, 0.03 * writes);
+        }
+        let gap_ms = requests.last().unwrap().arrival.0 as f64 / 1e6 / total;
+        near(&mut faults, claim, "gap ms", gap_ms, claim.gap_ms, 0.1 * claim.gap_ms);
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What heads are for: pages that are written close in time lie in the same blocks of 512 KiB, as in the head and unlike in
+/// requests that have the statistics only.
+#[test]
+fn heads_gather_writes_in_blocks() {
+    let gathered = |text: &str| {
+        let requests = draw(&parse(text), 100_000);
+        let writes = requests.iter().filter(|request| request.kind == RequestKind::Write);
+        let pages: Vec<u64> = writes.map(|request| request.first_sector / 8).collect();
+        // Distinct pages in each block that 2,000 writes touch.
+        mean(pages.chunks(2000).map(|part| {
+            let distinct: std::collections::BTreeSet<u64> = part.iter().copied().collect();
+            let blocks: std::collections::BTreeSet<u64> = distinct.iter().map(|page| page / 128).collect();
+            distinct.len() as f64 / blocks.len() as f64
+        }))
+    };
+    let (head, only) = (gathered("stand-in:financial1"), gathered("stand-in:financial1,variant=statistics-only"));
+    assert!(head > 2.0 * only, "{head} pages a block with the head's locality, {only} without");
+}
+
 /// The popular part takes most requests at any scale: what the hottest tenth of pages gets differs by 3 points at
 /// most between a drive and one of a quarter of its size.
 #[test]
 fn scaling_keeps_the_locality() {
-    for text in ["stand-in:financial1", "stand-in:exchange", "stand-in:msn"] {
+    for text in [
+        "stand-in:financial1,variant=statistics-only",
+        "stand-in:exchange,variant=statistics-only",
+        "stand-in:msn,variant=statistics-only",
+    ] {
         let share = |text: &str| {
             let spec = parse(text);
             let requests = draw(&spec, spec.natural_requests(&DRIVE).unwrap());
@@ -343,20 +401,20 @@ fn they_always_say_what_they_are() {
     }
     assert_eq!(
         parse("stand-in:financial1").label().unwrap(),
-        "stand-in for Financial1 (synthetic, calibrated to published statistics)"
+        "stand-in for Financial1 (synthetic, calibrated to published statistics, locality of the first 50,000 requests of Financial1)"
     );
     assert_eq!(
-        parse("stand-in:financial1,variant=gupta09").label().unwrap(),
-        "stand-in for Financial1 (synthetic, calibrated to published statistics; variant gupta09)"
+        parse("stand-in:cello99,variant=gupta09").label().unwrap(),
+        "stand-in for Cello99 (synthetic, calibrated to published statistics; variant gupta09)"
     );
     assert_eq!(parse("uniform").label(), None);
     assert_eq!(
-        parse("stand-in:financial1").notes(&DRIVE),
+        parse("stand-in:financial1,variant=statistics-only").notes(&DRIVE),
         ["Financial1: footprint scaled to 18.437 % of the trace's, 2.712 GiB to 512 MiB, to fit the drive"]
     );
     let large = Target { logical_sectors: 8 << 21, page_sectors: 8 };
-    assert!(parse("stand-in:financial1").notes(&large).is_empty());
-    assert_eq!(parse("stand-in:financial1").natural_requests(&large), Some(5_334_987));
+    assert!(parse("stand-in:financial1,variant=statistics-only").notes(&large).is_empty());
+    assert_eq!(parse("stand-in:financial1,variant=statistics-only").natural_requests(&large), Some(5_334_987));
     assert_eq!(parse("uniform").natural_requests(&large), None);
     assert_eq!(parse("stand-in:tpc-h").natural_requests(&large), None);
 }
@@ -364,7 +422,7 @@ fn they_always_say_what_they_are() {
 /// The common keys override the trace's own: size, share of writes, pace.
 #[test]
 fn common_keys_override_the_trace() {
-    let requests = draw(&parse("stand-in:financial1,size=8KiB,write=0.25,rate=1000"), 100_000);
+    let requests = draw(&parse("stand-in:financial1,variant=statistics-only,size=8KiB,write=0.25,rate=1000"), 100_000);
     assert!(requests.iter().all(|request| request.sectors == 16));
     let writes = requests.iter().filter(|request| request.kind == RequestKind::Write).count();
     assert!((24_500..25_500).contains(&writes), "{writes}"); // sigma 137

@@ -134,39 +134,45 @@ impl Describe for Model {
     const BARE: Option<&'static str> = Some("file");
 }
 
+/// How `model` is played by the common keys, at `scale` times its footprint and `rate_scale` times its rate.
+pub(super) fn play(model: &crate::model::Model, plan: &Plan<'_>, scale: f64, rate_scale: f64) -> Result<Play, Fault> {
+    let common = plan.common;
+    let largest = u64::from(common.size.map_or_else(|| largest(model), |_| plan.size_sectors));
+    if largest > plan.space_sectors {
+        let found =
+            format!("requests of up to {} ({} sectors in use)", Bytes(largest * SECTOR_BYTES), plan.space_sectors);
+        return Err(Fault::new("size", found, "a size that fits the part of the drive in use"));
+    }
+    let shares = (common.write.is_some() || common.trim.0 > 0.0).then(|| common.shares(plan.defaults));
+    let pace = match (common.pace(plan.defaults), common.arrival, &model.arrivals) {
+        (Pace::Closed { .. } | Pace::Interactive, ..) => Arrival::Clock(Clock::Closed),
+        (Pace::Open, None, Some(arrivals)) => {
+            Arrival::Model(common.rate.map_or(rate_scale, |rate| rate.0 / arrivals.rate))
+        }
+        (Pace::Open, asked, arrivals) => {
+            let own = arrivals.as_ref().map_or(1.0, |arrivals| arrivals.rate) * rate_scale;
+            let gap_ns = 1e9 / common.rate.map_or(own, |rate| rate.0);
+            let kind = asked.unwrap_or(ArrivalKind::Poisson);
+            Arrival::Clock(Clock::open(plan.seed.stream("workload.gap"), gap_ns, kind))
+        }
+    };
+    Ok(Play {
+        seed: plan.seed,
+        requests: plan.requests,
+        space_sectors: plan.space_sectors,
+        scale,
+        shares,
+        steered: None,
+        size: common.size.map(|_| plan.size_sectors),
+        align: common.align.map(|_| plan.align_sectors),
+        pace,
+    })
+}
+
 impl Model {
     fn play(&self, plan: &Plan<'_>) -> Result<Play, Fault> {
         let model = self.model.as_ref().map_err(Clone::clone)?;
-        let common = plan.common;
-        let largest = u64::from(common.size.map_or_else(|| largest(model), |_| plan.size_sectors));
-        if largest > plan.space_sectors {
-            let found =
-                format!("requests of up to {} ({} sectors in use)", Bytes(largest * SECTOR_BYTES), plan.space_sectors);
-            return Err(Fault::new("size", found, "a size that fits the part of the drive in use"));
-        }
-        let shares = (common.write.is_some() || common.trim.0 > 0.0).then(|| common.shares(plan.defaults));
-        let pace = match (common.pace(plan.defaults), common.arrival, &model.arrivals) {
-            (Pace::Closed { .. } | Pace::Interactive, ..) => Arrival::Clock(Clock::Closed),
-            (Pace::Open, None, Some(arrivals)) => {
-                Arrival::Model(common.rate.map_or(self.keys.rate_scale.0, |rate| rate.0 / arrivals.rate))
-            }
-            (Pace::Open, asked, arrivals) => {
-                let own = arrivals.as_ref().map_or(1.0, |arrivals| arrivals.rate) * self.keys.rate_scale.0;
-                let gap_ns = 1e9 / common.rate.map_or(own, |rate| rate.0);
-                let kind = asked.unwrap_or(ArrivalKind::Poisson);
-                Arrival::Clock(Clock::open(plan.seed.stream("workload.gap"), gap_ns, kind))
-            }
-        };
-        Ok(Play {
-            seed: plan.seed,
-            requests: plan.requests,
-            space_sectors: plan.space_sectors,
-            scale: self.keys.scale.0,
-            shares,
-            size: common.size.map(|_| plan.size_sectors),
-            align: common.align.map(|_| plan.align_sectors),
-            pace,
-        })
+        play(model, plan, self.keys.scale.0, self.keys.rate_scale.0)
     }
 }
 

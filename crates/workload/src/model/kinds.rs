@@ -142,8 +142,22 @@ pub(super) struct Kinds {
     last_write: bool,
     /// Shares of writes and trims to use instead.
     fixed: Option<(f64, f64)>,
+    steering: Option<Steering>,
     share_short: f64,
 }
+
+/// What keeps the share of writes at a given one: the odds of a write are shifted by how many are missing so far. The drift
+/// between levels, and runs of reads and of writes, stay.
+struct Steering {
+    share: f64,
+    /// Writes that are missing.
+    missing: f64,
+    /// Factor on the odds of a write in this window.
+    odds: f64,
+}
+
+/// So many missing writes multiply the odds of a write by e: some windows, so that single windows drift as they did.
+const STEERED_OVER: f64 = 2048.0;
 
 fn pick(shares: &[f64], rng: &mut Rng) -> usize {
     let mut draw = unit_interval(rng) * shares.iter().sum::<f64>();
@@ -158,11 +172,24 @@ fn pick(shares: &[f64], rng: &mut Rng) -> usize {
 
 impl Kinds {
     /// `share_short` is the share of short gaps, for requests without arrivals.
-    pub(super) fn new(mix: &Mix, fixed: Option<(f64, f64)>, share_short: f64, mut rng: Rng) -> Self {
+    /// `steered` is the share of writes that is kept to, if not the mix's own.
+    pub(super) fn new(
+        mix: &Mix,
+        fixed: Option<(f64, f64)>,
+        steered: Option<f64>,
+        share_short: f64,
+        mut rng: Rng,
+    ) -> Self {
         let level = pick(&mix.levels, &mut rng);
         let last_write = chance(&mut rng, mix.write);
         let last = if last_write { RequestKind::Write } else { RequestKind::Read };
-        Kinds { mix: mix.clone(), rng, level, left: WINDOW, last, last_write, fixed, share_short }
+        let steering = steered.map(|share| {
+            let own = mix.write.clamp(1e-3, 1.0 - 1e-3);
+            // Begins with as many missing as make up the difference to the mix.
+            let missing = STEERED_OVER * libm::log(share.max(1e-6) * (1.0 - own) / (own * (1.0 - share).max(1e-6)));
+            Steering { share, missing, odds: libm::exp(missing / STEERED_OVER) }
+        });
+        Kinds { mix: mix.clone(), rng, level, left: WINDOW, last, last_write, fixed, steering, share_short }
     }
 
     /// The next kind, `gap_ns` after the last request if there are arrivals.
@@ -190,11 +217,23 @@ impl Kinds {
         if self.left == 0 {
             self.level = pick(&self.mix.next_level[self.level], &mut self.rng);
             self.left = WINDOW;
+            if let Some(steering) = &mut self.steering {
+                steering.odds = libm::exp((steering.missing / STEERED_OVER).clamp(-20.0, 20.0));
+            }
         }
         self.left -= 1;
         let short = gap_ns.map_or_else(|| chance(&mut self.rng, self.share_short), |gap| gap < SHORT);
         let state = usize::from(self.last_write) * 2 + usize::from(!short);
-        self.last_write = chance(&mut self.rng, self.mix.write_after[self.level][state]);
+        let mut share = self.mix.write_after[self.level][state];
+        if let Some(steering) = &self.steering {
+            // Shares of 0 and 1 have no odds; a thousandth stands for them, so that they can move.
+            let odds = share.clamp(1e-3, 1.0 - 1e-3) / (1.0 - share.clamp(1e-3, 1.0 - 1e-3)) * steering.odds;
+            share = odds / (1.0 + odds);
+        }
+        self.last_write = chance(&mut self.rng, share);
+        if let Some(steering) = &mut self.steering {
+            steering.missing += steering.share - f64::from(u8::from(self.last_write));
+        }
         self.last = if self.last_write { RequestKind::Write } else { RequestKind::Read };
         self.last
     }

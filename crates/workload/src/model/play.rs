@@ -33,6 +33,8 @@ pub(crate) struct Play {
     pub(crate) scale: f64,
     /// Shares of writes and trims, if not the model's.
     pub(crate) shares: Option<(f64, f64)>,
+    /// Share of writes that the mix is steered to, if not the model's; its drift stays.
+    pub(crate) steered: Option<f64>,
     /// Sectors of all requests, if not the model's.
     pub(crate) size: Option<u32>,
     /// Sectors that starts are multiples of, if not the model's.
@@ -207,7 +209,7 @@ impl Player {
             free: Free::new(regions as u32),
             places: play.seed.stream("workload.address"),
             sizes: play.seed.stream("workload.size"),
-            kinds: Kinds::new(&model.mix, play.shares, short, play.seed.stream("workload.kind")),
+            kinds: Kinds::new(&model.mix, play.shares, play.steered, short, play.seed.stream("workload.kind")),
             clock,
             now: 0,
             scale,

@@ -1,10 +1,17 @@
 //! Stand-ins for traces that cannot be shipped: synthetic, calibrated to the statistics that papers and publishers
 //! give.
 //!
-//! A stand-in has the trace's share of writes, mean sizes of reads and writes, rate (with bursts if a source reports
-//! them), share of sequential requests, number of distinct addresses, and share of addresses updated more than once. It
-//! shares nothing else with the trace: no order of phases, no time of day, no correlation between requests beyond runs
-//! and bursts. Reports always call it a stand-in ([`Workload::label`]).
+//! **With a head's locality**, where a head of such a trace is public: a model that was fitted to the head, forced to the
+//! published share of writes, mean sizes, rate and number of distinct addresses ([`heads`]). How requests follow one
+//! another is the head's; how many addresses are updated more than once, and which share is sequential, then come from
+//! there too.
+//!
+//! **From statistics only**, by `variant=statistics-only`, or where there is no such head: the trace's share of writes, mean
+//! sizes of reads and writes, rate (with bursts if a source reports them), share of sequential requests, number of distinct
+//! addresses, and share of addresses updated more than once. It shares nothing else with the trace: no order of phases, no
+//! time of day, no correlation between requests beyond runs and bursts.
+//!
+//! Reports always call either a stand-in ([`Workload::label`]).
 //!
 //! The space is compact: the footprint lies at the start of the drive, whose rest stays untouched. On a drive that
 //! is smaller the footprint shrinks to fit, and with it the number of requests after which the statistics hold
@@ -13,17 +20,21 @@
 //! [`table`] for the numbers and where they come from.
 
 mod bursts;
+mod heads;
 mod places;
 mod sizes;
 mod table;
 
 use super::common::{Common, Defaults, Pace, Plan, sectors};
 use super::generator::{Clock, Mix, take_from};
+use super::model::play;
 use super::runs::Runs;
 use super::settings::settings;
 use super::{Describe, Fault, Workload};
+use crate::model::{Play, Player, REGION_SECTORS};
 use bursts::Bursts;
 use flashwright_block::{Bytes, Nanos, Request, RequestKind, RequestSource, Rng, SECTOR_BYTES, SourceError};
+use heads::{Head, forced, head};
 use places::{Demand, Places};
 use sizes::Sizes;
 use table::{Footprint, HOT_ASSUMED, ROWS, RUN_MEAN, Row, Trace, Variant, row, title};
@@ -32,7 +43,7 @@ settings! {
     /// Settings of `stand-in`.
     pub struct StandIn {
         "trace" trace: Option<Trace> = "", "The trace that it replaces; written without its key, as in stand-in:financial1.";
-        "variant" variant: Option<Variant> = "", "Source of the statistics; default the whole trace, or the DFTL paper if there are none for the whole trace.";
+        "variant" variant: Option<Variant> = "", "Source of the statistics; default the whole trace, or the DFTL paper if there are none for the whole trace. With statistics-only at the end it has no head's locality.";
     }
 }
 
@@ -52,6 +63,24 @@ impl StandIn {
 
     fn known_row(&self) -> Result<&'static Row, Fault> {
         self.row().ok_or_else(|| Fault::new("trace", "nothing", "the name of a trace"))
+    }
+
+    /// The head whose locality it has.
+    fn head(&self) -> Option<&'static Head> {
+        let statistics_only = self.variant.is_some_and(|variant| variant.parts().1);
+        head(self.trace?).filter(|_| !statistics_only)
+    }
+
+    /// Footprint over that of the trace, at most 1; the footprint here and that of the trace in sectors.
+    fn layout(&self, row: &Row, plan: &Plan<'_>) -> (f64, u64, u64) {
+        let Some(head) = self.head() else {
+            let layout = Layout::new(row, plan);
+            let sectors = |slots: u64| slots * row.grain_pages * PAGE_SECTORS;
+            return (layout.scale, sectors(layout.slots), sectors(row.slots()));
+        };
+        let whole = forced(head, row).footprint.most_regions * REGION_SECTORS;
+        let here = whole.min(plan.space_sectors);
+        (here as f64 / whole as f64, here, whole)
     }
 }
 
@@ -75,14 +104,20 @@ impl Workload for StandIn {
     }
 
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
-        Ok(Box::new(Source::new(self.known_row()?, plan)?))
+        let row = self.known_row()?;
+        let Some(head) = self.head() else { return Ok(Box::new(Source::new(row, plan)?)) };
+        let model = forced(head, row);
+        let (scale, ..) = self.layout(row, plan);
+        let play = Play { steered: Some(row.write), ..play(&model, plan, scale, 1.0)? };
+        Ok(Box::new(Player::new(&model, play)))
     }
 
     fn label(&self) -> Option<String> {
         use super::value::Value;
         let trace = title(self.trace?);
         let variant = self.variant.map_or_else(String::new, |variant| format!("; variant {}", variant.text()));
-        Some(format!("stand-in for {trace} (synthetic, calibrated to published statistics{variant})"))
+        let locality = self.head().map_or_else(String::new, |head| format!(", locality of {}", head.name));
+        Some(format!("stand-in for {trace} (synthetic, calibrated to published statistics{locality}{variant})"))
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -91,22 +126,21 @@ impl Workload for StandIn {
         if matches!(row.footprint, Footprint::Assumed(_)) {
             return None; // no published figure depends on the length
         }
-        Some((row.requests * Layout::new(row, plan).scale).round().max(1.0) as u64)
+        Some((row.requests * self.layout(row, plan).0).round().max(1.0) as u64)
     }
 
     fn notes(&self, plan: &Plan<'_>) -> Vec<String> {
         let Some(row) = self.row() else { return Vec::new() };
-        let layout = Layout::new(row, plan);
-        if layout.scale >= 1.0 {
+        let (scale, here, whole) = self.layout(row, plan);
+        if scale >= 1.0 {
             return Vec::new();
         }
-        let bytes = |slots: u64| Bytes(slots * row.grain_pages * PAGE_SECTORS * SECTOR_BYTES);
         vec![format!(
             "{}: footprint scaled to {:.3} % of the trace's, {:.3} GiB to {}, to fit the drive",
             title(row.trace),
-            layout.scale * 100.0,
-            bytes(row.slots()).0 as f64 / f64::from(1u32 << 30),
-            bytes(layout.slots)
+            scale * 100.0,
+            Bytes(whole * SECTOR_BYTES).0 as f64 / f64::from(1u32 << 30),
+            Bytes(here * SECTOR_BYTES)
         )]
     }
 }

@@ -39,7 +39,7 @@ impl Sizes {
 }
 
 /// Weights of the tilted shape with a mean of `mean` sectors.
-fn tilt(shape: Shape, mean: f64) -> Vec<f64> {
+pub(super) fn tilt(shape: Shape, mean: f64) -> Vec<f64> {
     // Relative to the mean, so that the exponent stays small; at most e^(40 * 1) for the sizes that matter.
     let weights = |t: f64| -> Vec<f64> {
         let exponent = |sectors: u32| t * (f64::from(sectors) - mean) / mean;

@@ -51,6 +51,27 @@ choice! {
         Gupta09 = "gupta09",
         /// Published elsewhere.
         Other = "other",
+        /// The default source, without a head's locality.
+        StatisticsOnly = "statistics-only",
+        /// Hu's thesis, without a head's locality.
+        Hu12Only = "hu12-statistics-only",
+        /// The DFTL paper, without a head's locality.
+        Gupta09Only = "gupta09-statistics-only",
+        /// Published elsewhere, without a head's locality.
+        OtherOnly = "other-statistics-only",
+    }
+}
+
+impl Variant {
+    /// The source of the statistics, none for the trace's default one; and whether there is nothing beside them.
+    pub(crate) fn parts(self) -> (Option<Variant>, bool) {
+        match self {
+            Variant::StatisticsOnly => (None, true),
+            Variant::Hu12Only => (Some(Variant::Hu12), true),
+            Variant::Gupta09Only => (Some(Variant::Gupta09), true),
+            Variant::OtherOnly => (Some(Variant::Other), true),
+            source => (Some(source), false),
+        }
     }
 }
 
@@ -303,7 +324,8 @@ pub(crate) const ROWS: &[Row] = &[
 
 /// The row of `trace` by `variant`, or its default one.
 pub(crate) fn row(trace: Trace, variant: Option<Variant>) -> Option<&'static Row> {
-    ROWS.iter().find(|row| row.trace == trace && variant.is_none_or(|variant| row.variant == variant))
+    let source = variant.and_then(|variant| variant.parts().0);
+    ROWS.iter().find(|row| row.trace == trace && source.is_none_or(|source| row.variant == source))
 }
 
 /// The name of the trace as its publishers write it.

@@ -1,0 +1,92 @@
+//! Heads of real traces, whose locality stand-ins borrow: models that were fitted to them
+//! (`experiments/trace-models/stand_ins.py`), forced to what is published of the whole trace.
+//!
+//! A head says how requests follow one another: places, runs, the drift between reads and writes, bursts. A
+//! publication says how many write, how large they are, how often they come and how many addresses there are. [`forced`]
+//! keeps the first and sets the second. Where both know a figure and differ, the publication's counts: Financial1's head
+//! reads more than it writes, the whole trace does not.
+//!
+//! What no head tells stays open: how locality changes over days, and how many of its addresses a whole trace updates.
+
+use super::sizes::tilt;
+use super::table::{Footprint, Row, Trace};
+use crate::model::{Model, SizeRow};
+use flashwright_block::SECTOR_BYTES;
+use std::sync::OnceLock;
+
+/// A model of the head of a trace.
+pub(crate) struct Head {
+    /// What it was fitted to, for labels.
+    pub(crate) name: &'static str,
+    text: &'static str,
+    model: OnceLock<Model>,
+}
+
+impl Head {
+    const fn new(name: &'static str, text: &'static str) -> Self {
+        Head { name, text, model: OnceLock::new() }
+    }
+
+    fn model(&self) -> &Model {
+        self.model.get_or_init(|| self.text.parse().expect("models that come with the program are sound"))
+    }
+}
+
+static FINANCIAL1: Head = Head::new("the first 50,000 requests of Financial1", include_str!("heads/financial1.toml"));
+static WEBSEARCH1: Head = Head::new("the first 50,000 requests of WebSearch1", include_str!("heads/websearch1.toml"));
+static MSN_FS: Head = Head::new("150,000 requests of Microsoft's MSN file server", include_str!("heads/msn-fs.toml"));
+
+/// The head whose locality the stand-in of `trace` has; none if there is none of a system of its kind.
+pub(crate) fn head(trace: Trace) -> Option<&'static Head> {
+    match trace {
+        Trace::Financial1 | Trace::Financial2 => Some(&FINANCIAL1),
+        Trace::Websearch1 => Some(&WEBSEARCH1),
+        Trace::Msn | Trace::Exchange | Trace::Build => Some(&MSN_FS),
+        Trace::Cello99 | Trace::TpcH | Trace::TpcE => None,
+    }
+}
+
+/// Parts of the address space that models count in: pages of a block, blocks of a region.
+const REGION_BLOCKS: u64 = 64;
+
+/// The model of a head with the published figures of a whole trace: sizes, rate, number of addresses. The share of writes is
+/// steered while it is played.
+pub(crate) fn forced(head: &Head, row: &Row) -> Model {
+    let mut model = head.model().clone();
+    if let Some(arrivals) = &mut model.arrivals {
+        arrivals.rate = 1000.0 / row.gap_ms;
+    }
+    // Sizes of the heads are rounded to pages or few; the shapes that have the published means are not.
+    for (direction, kib) in [(&mut model.read, row.read_kib), (&mut model.write, row.write_kib)] {
+        if let Some(direction) = direction {
+            let sizes = sizes(row, kib);
+            direction.run_sizes.clone_from(&sizes);
+            direction.jump_sizes = sizes;
+            // Which sizes follow which is not published; drawn apart, they have their mean.
+            for same in [&mut direction.same_size_own, &mut direction.same_size_other, &mut direction.same_size_run] {
+                *same = 0.0;
+            }
+        }
+    }
+    let starts = match row.footprint {
+        Footprint::Starts(starts) | Footprint::Pages(starts) | Footprint::Assumed(starts) => starts,
+    };
+    let footprint = &mut model.footprint;
+    footprint.most_pages = starts.max(footprint.pages);
+    // Blocks hold as many starts as in the head.
+    let blocks = footprint.most_pages as f64 * footprint.blocks as f64 / footprint.pages as f64;
+    footprint.most_blocks = (blocks.ceil() as u64).max(footprint.blocks);
+    footprint.most_regions = footprint.most_blocks.div_ceil(REGION_BLOCKS).max(footprint.regions);
+    model
+}
+
+fn sizes(row: &Row, kib: f64) -> Vec<SizeRow> {
+    let weights = tilt(row.shape, kib * 2.0);
+    let total: f64 = weights.iter().sum();
+    let rows = row.shape.iter().zip(weights);
+    rows.map(|((sectors, _), weight)| {
+        let bytes = u64::from(*sectors) * SECTOR_BYTES;
+        SizeRow { from: bytes, to: bytes, offset: 0, align: 4096, share: weight / total }
+    })
+    .collect()
+}
