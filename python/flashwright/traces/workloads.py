@@ -9,8 +9,8 @@ Examples
 >>> from flashwright.traces import workloads
 >>> workloads.zipf(write=0.7, depth=32)
 Workload('zipf:write=0.7,depth=32')
->>> workloads.stand_in("financial1").label
-'stand-in for Financial1 (synthetic, calibrated to published statistics)'
+>>> workloads.stand_in("tpc-h").label
+'stand-in for TPC-H (synthetic, calibrated to published statistics)'
 """
 
 from __future__ import annotations

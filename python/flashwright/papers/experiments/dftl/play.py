@@ -38,11 +38,11 @@ FINANCIAL, WHOLE, CELLO, TPCH, WEBSEARCH = (
 
 
 STAND_INS = {
-    FINANCIAL: "stand-in:trace=financial1,variant=gupta09",
-    WHOLE: "stand-in:trace=financial1",
+    FINANCIAL: "stand-in:trace=financial1,variant=gupta09-statistics-only",
+    WHOLE: "stand-in:trace=financial1,variant=statistics-only",
     CELLO: "stand-in:trace=cello99",
     TPCH: "stand-in:trace=tpc-h",
-    WEBSEARCH: "stand-in:trace=websearch1",
+    WEBSEARCH: "stand-in:trace=websearch1,variant=statistics-only",
 }
 
 

@@ -33,11 +33,11 @@ HEAD_1, HEAD_MSN = "first 10,000 requests of Financial 1", "first 149,999 reques
 
 # What is played, and requests before measuring and measured.
 STAND_INS = {
-    FINANCIAL_1: ("stand-in:trace=financial1", 500_000, 1_000_000),
-    FINANCIAL_2: ("stand-in:trace=financial2,variant=hu12", 1_500_000, 1_500_000),
-    EXCHANGE: ("stand-in:trace=exchange,variant=hu12", 200_000, 300_000),
-    BUILD: ("stand-in:trace=build,variant=hu12", 400_000, 600_000),
-    MSN: ("stand-in:trace=msn,variant=hu12", 200_000, 400_000),
+    FINANCIAL_1: ("stand-in:trace=financial1,variant=statistics-only", 500_000, 1_000_000),
+    FINANCIAL_2: ("stand-in:trace=financial2,variant=hu12-statistics-only", 1_500_000, 1_500_000),
+    EXCHANGE: ("stand-in:trace=exchange,variant=hu12-statistics-only", 200_000, 300_000),
+    BUILD: ("stand-in:trace=build,variant=hu12-statistics-only", 400_000, 600_000),
+    MSN: ("stand-in:trace=msn,variant=hu12-statistics-only", 200_000, 400_000),
     TPC_E: ("stand-in:trace=tpc-e,variant=hu12", 500_000, 700_000),
 }
 TOLD_REQUESTS = (500_000, 700_000)
