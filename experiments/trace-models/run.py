@@ -97,7 +97,7 @@ class Judged:
         if model is not None:
             yield MODEL, [self._play(model, seed) for seed in seeds]
         if self.known.stand_in is not None:
-            stand_in = workloads.stand_in(self.known.stand_in)
+            stand_in = workloads.stand_in(self.known.stand_in, variant="statistics-only")
             yield STAND_IN, [self._play(stand_in, seed) for seed in seeds]
         count = len(self.first) + len(self.second)
         found = []

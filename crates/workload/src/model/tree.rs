@@ -237,7 +237,7 @@ impl Recent {
 }
 
 /// Classes of the pages that a request covers: 1 or 2, 3 to 8, more.
-pub(super) const EXTENTS: usize = 3;
+pub(crate) const EXTENTS: usize = 3;
 
 /// Kinds of jumps: each size class, to something far or new, to a near page, and to another page of a near block.
 pub(super) const STATES: usize = 3 * EXTENTS;
@@ -247,7 +247,7 @@ pub(super) const NEAR_BLOCKS: usize = 8;
 pub(super) const NEAR: usize = 32;
 
 /// The class of a request of so many pages.
-pub(super) fn extent(pages: u64) -> usize {
+pub(crate) fn extent(pages: u64) -> usize {
     match pages {
         0..=2 => 0,
         3..=8 => 1,

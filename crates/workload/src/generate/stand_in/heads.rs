@@ -10,7 +10,7 @@
 
 use super::sizes::tilt;
 use super::table::{Footprint, Row, Trace};
-use crate::model::{Model, SizeRow};
+use crate::model::{EXTENTS, Model, SizeRow, extent};
 use flashwright_block::SECTOR_BYTES;
 use std::sync::OnceLock;
 
@@ -60,6 +60,7 @@ pub(crate) fn forced(head: &Head, row: &Row) -> Model {
     for (direction, kib) in [(&mut model.read, row.read_kib), (&mut model.write, row.write_kib)] {
         if let Some(direction) = direction {
             let sizes = sizes(row, kib);
+            set_classes(&mut direction.next, class_shares(&sizes));
             direction.run_sizes.clone_from(&sizes);
             direction.jump_sizes = sizes;
             // Which sizes follow which is not published; drawn apart, they have their mean.
@@ -89,4 +90,37 @@ fn sizes(row: &Row, kib: f64) -> Vec<SizeRow> {
         SizeRow { from: bytes, to: bytes, offset: 0, align: 4096, share: weight / total }
     })
     .collect()
+}
+
+/// Share of each class of sizes.
+fn class_shares(sizes: &[SizeRow]) -> [f64; EXTENTS] {
+    let mut shares = [0.0; EXTENTS];
+    for size in sizes {
+        shares[extent(size.from.div_ceil(4096))] += size.share;
+    }
+    shares
+}
+
+/// Makes jumps of each class as frequent as asked for, while they follow each other as they do: the odds of each class change
+/// by one factor.
+fn set_classes(next: &mut [Vec<f64>], shares: [f64; EXTENTS]) {
+    for _ in 0..100 {
+        // How often each kind occurs in the long run.
+        let mut often = vec![1.0 / next.len() as f64; next.len()];
+        for _ in 0..100 {
+            let after = |to: usize| often.iter().zip(next.iter()).map(|(share, row)| share * row[to]).sum::<f64>();
+            // Half of the last one, so that a chain that alternates settles too.
+            often = (0..often.len()).map(|to| (after(to) + often[to]) / 2.0).collect();
+        }
+        let found = |class: usize| often.iter().skip(class).step_by(EXTENTS).sum::<f64>();
+        let factors: [f64; EXTENTS] = std::array::from_fn(|class| shares[class] / found(class).max(1e-6));
+        for row in next.iter_mut() {
+            for (to, share) in row.iter_mut().enumerate() {
+                // No class is without any, should the head have had none.
+                *share = share.max(1e-4) * factors[to % EXTENTS].clamp(0.1, 10.0);
+            }
+            let sum: f64 = row.iter().sum();
+            row.iter_mut().for_each(|share| *share /= sum);
+        }
+    }
 }
