@@ -73,7 +73,12 @@ class _Report(TypedDict):
 @final
 class Simulation:
     def __new__(
-        cls, config: str, source: str, settings: str, policies: Sequence[object]
+        cls,
+        config: str,
+        source: str,
+        settings: str,
+        policies: Sequence[object],
+        is_shared: bool = False,
     ) -> Simulation: ...
     def step(self, budget: int) -> bool: ...
     def progress(self) -> tuple[_Phase, int, int | None, float | None, int]: ...

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from flashwright.blackbox import session
-from flashwright.blackbox.allowance import LIMITS_S, Allowance, OutOfDriveTimeError, Pace, allowed_s
-from flashwright.blackbox.deadline import Deadline
+from flashwright.blackbox.allowance import LIMITS_S, Pace, allowed_s
+from flashwright.blackbox.deadline import Allowance, Deadline, OutOfDriveTimeError
 from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.target import Target
 from flashwright.blackbox.twin import Model

@@ -20,7 +20,10 @@ from conftest import SMALL, Cli
 from flashwright import Ssd, compare, workloads
 from flashwright.errors import ConfigError, SweepError
 from flashwright.grid.points import Store, carry_out
+from flashwright.grid.pool import on_processes
 from flashwright.grid.sweep import FIGURES, Estimate, Shard, Sweep, sweep
+from flashwright.grid.sweeppoint import sharing
+from flashwright.run.run import Run, RunSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -450,6 +453,60 @@ def test_from_python(tmp_path: Path) -> None:
         sweep(ssd, "uniform", {"gc.victim": []})
     with pytest.raises(ConfigError, match="gredy"):
         sweep(ssd, "uniform", {"gc.victim": ["gredy"]})
+
+
+SHARED = """
+drive = "small.toml"
+precondition = "PRECONDITION"
+workload = "uniform:write=0.7"
+requests = 400
+seeds = 2
+
+[grid]
+"host.scheduler" = ["noop", "deadline"]
+gc.victim = ["greedy", "fifo"]
+depth = [1, 4, 16]
+"""
+
+
+@pytest.mark.parametrize("precondition", ["random:capacities=2", "workload"])
+def test_points_that_begin_alike_share_a_drive_and_say_the_same(
+    precondition: str, tmp_path: Path
+) -> None:
+    sweep_of = Sweep.from_toml(written(tmp_path, SHARED.replace("PRECONDITION", precondition)))
+    points = [case.point for case in sweep_of.cases if case.point is not None]
+    grouped = sharing(points)
+    assert {point.key for point in grouped} == {point.key for point in points}
+    groups = [point.whereabouts.get("shared") for point in grouped]
+    assert len(groups) == 24 and None not in groups
+    # Policies and seeds apart; if the workload preconditions, schedulers too.
+    assert len(set(groups)) == (4 if precondition.startswith("random") else 8)
+    assert groups == sorted(groups, key=groups.index), "together"
+    found = sweep_of.run(jobs=2)
+    assert found.failures == []
+    alone = {
+        outcome.point.key: outcome.result["figures"]
+        for outcome in on_processes(points, workers=1, retries=0)
+    }
+    for outcome in found.outcomes:
+        assert outcome is not None and outcome.result["figures"] == alone[outcome.point.key]
+
+
+def test_a_drive_is_preconditioned_once_for_runs_that_begin_alike() -> None:
+    ssd = Ssd.from_text(SMALL, "small")
+
+    def phase(precondition: str, **settings: Any) -> str:
+        made = RunSettings(requests=100, **settings)
+        run = Run.create(ssd.toml, precondition, workloads.uniform(), made, is_shared=True)
+        phase = run.progress().phase
+        run.go()
+        return str(phase)
+
+    assert phase("random", depth=1) == "precondition"
+    assert phase("random", depth=8) == "measured"
+    assert phase("random", depth=8, seed=2) == "precondition"
+    assert phase("workload", depth=1) == "precondition"
+    assert phase("workload", depth=4, warmup=10) == "warmup"
 
 
 SLOW = """

@@ -4,7 +4,8 @@ use crate::errors::{SavedStateError, WorkloadError, guarded, interruptible, run_
 use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
 use flashwright_sim::{
-    OptionsError, Phase, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source, WindowRow,
+    OptionsError, Phase, Preconditioned, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source,
+    WindowRow,
 };
 use flashwright_ssd::{Config, DriveConfig, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
@@ -17,6 +18,35 @@ struct State {
     source: Source,
     text: SourceText,
     policies: Given,
+    /// Whether other runs of this process may begin with the drive that this one preconditioned.
+    is_shared: bool,
+}
+
+/// The drive that a run of this process preconditioned last for others: one, so that memory holds no more than that.
+static PRECONDITIONED: Mutex<Option<Box<Preconditioned>>> = Mutex::new(None);
+
+impl State {
+    /// What the requests depend on beside drive and seed.
+    fn source_name(&self) -> String {
+        serde_json::to_string(&self.text.kept()).expect("it is plain data")
+    }
+
+    /// Begins with the drive that another run preconditioned, if it fits; else hands on its own.
+    fn share(&mut self) -> PyResult<()> {
+        let name = self.source_name();
+        let mut shared = PRECONDITIONED.lock().expect("nothing that holds it panics");
+        if let Some(drive) = shared.as_deref()
+            && self
+                .run
+                .take_over(drive, &mut self.source, &name)
+                .map_err(|error| run_error(&error, self.text.is_trace()))?
+        {
+            return Ok(());
+        }
+        *shared = None;
+        self.run.hand_on(&name);
+        Ok(())
+    }
 }
 
 /// One run.
@@ -62,7 +92,7 @@ fn open(config: &DriveConfig, source: &str, settings: &str, policies: Vec<Handed
         OptionsError::Option { what, hint: Some(hint) } => WorkloadError::new_err((what, hint)),
         error => WorkloadError::new_err(error.to_string()),
     })?;
-    Ok(State { run, source, text, policies })
+    Ok(State { run, source, text, policies, is_shared: false })
 }
 
 /// The settings of a run with their defaults, as JSON.
@@ -74,10 +104,23 @@ pub fn run_defaults() -> String {
 #[pymethods]
 impl Simulation {
     #[new]
-    fn new(py: Python<'_>, config: String, source: String, settings: String, policies: Vec<Handed>) -> PyResult<Self> {
+    #[pyo3(signature = (config, source, settings, policies, is_shared = false))]
+    fn new(
+        py: Python<'_>,
+        config: String,
+        source: String,
+        settings: String,
+        policies: Vec<Handed>,
+        is_shared: bool,
+    ) -> PyResult<Self> {
         let state = interruptible(py, move || {
             let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
-            open(&config, &source, &settings, policies)
+            let mut state = open(&config, &source, &settings, policies)?;
+            state.is_shared = is_shared;
+            if is_shared {
+                state.share()?;
+            }
+            Ok(state)
         })?;
         Ok(Self { state: Mutex::new(state) })
     }
@@ -87,6 +130,11 @@ impl Simulation {
         self.with(py, |state| {
             let from_trace = state.text.is_trace();
             let result = state.run.step(&mut state.source, budget);
+            if state.is_shared
+                && let Some(drive) = state.run.take_preconditioned()
+            {
+                *PRECONDITIONED.lock().expect("nothing that holds it panics") = Some(drive);
+            }
             state.policies.check()?;
             result.map_err(|error| run_error(&error, from_trace))
         })
@@ -177,7 +225,7 @@ impl Simulation {
             let mut run = flashwright_sim::Simulation::load_without_source(saved, &path).map_err(failed)?;
             let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
             run.rewind(&mut source).map_err(failed)?;
-            Ok(State { run, source, text, policies: Given::new(Vec::new()).0 })
+            Ok(State { run, source, text, policies: Given::new(Vec::new()).0, is_shared: false })
         })?;
         Ok(Self { state: Mutex::new(state) })
     }

@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flashwright.blackbox.deadline import Deadline, OutOfTimeError
-
 if TYPE_CHECKING:
     from flashwright.blackbox.base import Cost, Mode
     from flashwright.blackbox.target import Target
 
 __all__ = [
     "LIMITS_S",
-    "Allowance",
-    "OutOfDriveTimeError",
     "Pace",
     "allowed_s",
     "hopeless",
@@ -65,9 +61,6 @@ _LEAST_OF_PLAN = {
 _HOPELESS, _TOO_MUCH = 1.3, 0.35
 # What is kept back, since a play is cut where a few requests are done.
 _MARGIN = 0.04
-# The first requests of a play, whose pace says how many come next; the fewest and the most of a cut. Several at a time
-# are cut rarely, since the queue runs empty there.
-_FIRST, _LEAST, _MOST = (256, 4096), (16, 256), (1 << 16, 1 << 18)
 # What is written to see how fast a simulated drive is: more than its RAM, less than its spare space.
 _PROBED_BYTES, _PROBED_PART = 256 << 20, 16
 # How much of its plan a probe takes on most of the bundled drives.
@@ -85,77 +78,6 @@ _USUAL = {
     "pauses": 0.5,
     "throttling": 0.8,
 }
-
-
-class OutOfDriveTimeError(OutOfTimeError):
-    """The probe has used up its part of the drive's time."""
-
-
-class Allowance(Deadline):
-    """Ends plays when time is up, on our clock or on the drive's.
-
-    Parameters
-    ----------
-    target : Target
-        The drive, whose clock counts.
-    own : Deadline
-        On our clock.
-    seconds : float
-        Of the drive's time, from now on.
-    request_s : float, optional
-        What a request takes about, where that is known.
-    """
-
-    def __init__(
-        self, target: Target, own: Deadline, seconds: float, request_s: float = 0.0
-    ) -> None:
-        super().__init__(None)
-        self.until = own.until
-        self._target = target
-        self._request_ns = request_s * 1e9
-        self._until_ns = target.elapsed_ns + seconds * 1e9
-
-    def __call__(self) -> None:
-        """Raise :class:`OutOfTimeError` if our time has passed, and its kind for the drive's if that has."""
-        super().__call__()
-        if self.left_ns <= 0:
-            raise OutOfDriveTimeError
-
-    @property
-    def left_ns(self) -> float:
-        """What is left of the drive's time, nanoseconds; may be negative."""
-        return self._until_ns - self._target.elapsed_ns
-
-    @property
-    def left_s(self) -> float | None:
-        """Seconds until either is up, where both are the same clock."""
-        ours = super().left_s
-        if not self._target.real_time:
-            return ours
-        drives = max(self.left_ns * 1e-9, 0.0)
-        return drives if ours is None else min(ours, drives)
-
-    def rests(self, nanos: float) -> None:
-        """Raise :class:`OutOfDriveTimeError` if a rest is longer than what is left."""
-        if nanos > self.left_ns:
-            raise OutOfDriveTimeError
-
-    def next_count(self, done: int, took_ns: float, depth: int) -> int:
-        """How many requests to hand over next, such that a slow drive is left in time.
-
-        Parameters
-        ----------
-        done : int
-            Requests of the last cut; none before the first.
-        took_ns : float
-            How long they took.
-        depth : int
-            Requests outstanding.
-        """
-        deep = depth > 1
-        each = max(took_ns / done if done else self._request_ns, 1.0)
-        most = _MOST[deep] if done else _FIRST[deep]
-        return int(np.clip(self.left_ns / 4 / each, _LEAST[deep], most))
 
 
 class Pace:

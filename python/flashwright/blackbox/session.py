@@ -17,8 +17,6 @@ from typing import Any
 
 from flashwright.blackbox.allowance import (
     LIMITS_S,
-    Allowance,
-    OutOfDriveTimeError,
     Pace,
     allowed_s,
     hopeless,
@@ -27,6 +25,7 @@ from flashwright.blackbox.allowance import (
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, chosen, of_the_whole, reads_alone
 from flashwright.blackbox.confidence import capped
 from flashwright.blackbox.counted import Counters
+from flashwright.blackbox.deadline import Allowance, OutOfDriveTimeError
 from flashwright.blackbox.probed import (
     Asked,
     Ended,

@@ -18,8 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.blackbox.allowance import Allowance
-from flashwright.blackbox.deadline import Deadline, OutOfTimeError
+from flashwright.blackbox.deadline import Allowance, Deadline, OutOfTimeError
 from flashwright.blackbox.guard import CODES, SECTOR, Core, Guarded, Range
 from flashwright.errors import ArgumentError, TargetError
 from flashwright.run.ssd import Ssd

@@ -68,7 +68,10 @@ class ProbeOptions:
         ),
     ] = None
     quick: Annotated[
-        bool, typer.Option("--quick", help="Half an hour of the drive's own time at most, at less certainty.")
+        bool,
+        typer.Option(
+            "--quick", help="Half an hour of the drive's own time at most, at less certainty."
+        ),
     ] = False
     only: Annotated[
         list[str] | None,

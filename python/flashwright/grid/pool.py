@@ -16,6 +16,7 @@ import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Generator, Iterator, Sequence
+from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 
@@ -27,6 +28,8 @@ __all__ = ["on_processes", "serve"]
 # Work that lies ready in a process's queue, so that it need not wait for the next point.
 _AHEAD_S = 0.2
 _AHEAD_MOST = 64
+# Of so many points that wait, one is chosen that shares a drive with what the process has computed.
+_NEAR = 256
 _STARTS_MOST = 5
 _READY = b"ready"
 
@@ -51,9 +54,12 @@ class _Worker:
             )
         self.queue: deque[Point] = deque()
         self.ready = False
+        # The drive that its last point shares with others.
+        self.shared: str | None = None
 
     def give(self, point: Point) -> None:
         self.queue.append(point)
+        self.shared = point.whereabouts.get("shared")
         task = [point.call, {**point.arguments, **point.whereabouts}]
         try:
             self.connection.send_bytes(json.dumps(task).encode())
@@ -141,7 +147,21 @@ class _Crew:
         # In the end everybody gets a share.
         ahead = min(ahead, math.ceil(len(self.waiting) / max(1, len(self.workers))))
         while self.waiting and worker.ready and len(worker.queue) < ahead:
-            worker.give(self.waiting.popleft())
+            worker.give(self.next_for(worker))
+
+    def next_for(self, worker: _Worker) -> Point:
+        """The first that waits of those that share a drive with the last one of the process.
+
+        Else one whose drive no other process has.
+        """
+        near = [point.whereabouts.get("shared") for point in islice(self.waiting, _NEAR)]
+        others = {other.shared for other in self.workers.values() if other is not worker}
+        wanted = [at for at, shared in enumerate(near) if shared and shared == worker.shared]
+        free = [at for at, shared in enumerate(near) if not shared or shared not in others]
+        at = [*wanted, *free, 0][0]
+        point = self.waiting[at]
+        del self.waiting[at]
+        return point
 
     def hear(self) -> Iterator[Outcome]:
         """What the processes have to say, as soon as one of them speaks or dies."""

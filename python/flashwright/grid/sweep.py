@@ -20,7 +20,7 @@ from flashwright.errors import FlashwrightError, SweepError
 from flashwright.grid.compute import compute
 from flashwright.grid.points import Outcome, Point, Store
 from flashwright.grid.sweepfile import Description, of_file, read
-from flashwright.grid.sweeppoint import point_of
+from flashwright.grid.sweeppoint import point_of, sharing
 from flashwright.grid.sweepresult import FIGURES, Case, Summary, SweepResult
 from flashwright.run.run import PlaySettings, RunSettings
 from flashwright.run.ssd import Ssd
@@ -201,7 +201,7 @@ class Sweep:
                 for case in cases
                 if case.point is not None and case.point.key not in refused
             ]
-            computed = compute(points, store, workers=jobs, dask=dask, progress=progress)
+            computed = compute(sharing(points), store, workers=jobs, dask=dask, progress=progress)
         outcomes = {outcome.point.key: outcome for outcome in [*computed, *refused.values()]}
         return SweepResult(
             tuple(cases),

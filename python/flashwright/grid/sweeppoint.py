@@ -6,9 +6,12 @@ of the trace, the settings of the run, and a digest of the code. Where a trace l
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from flashwright.run.run import Run, RunSettings
 from flashwright.support.digests import digest_of_code, digest_of_file
 from flashwright.traces.workloads import Trace, Workload
 
-__all__ = ["code", "play", "point_of"]
+__all__ = ["code", "play", "point_of", "sharing"]
 
 _MODULES = (
     "flashwright.run.run",
@@ -101,6 +104,7 @@ def play(
     settings: Mapping[str, Any],
     made_by: str,
     path: str = "",
+    shared: str = "",
 ) -> dict[str, Any]:
     """Play a run.
 
@@ -118,6 +122,8 @@ def play(
         The digest of the code that is expected here.
     path : str, optional
         Where the trace lies.
+    shared : str, optional
+        Not empty if other points begin with the same preconditioned drive (:func:`sharing`).
 
     Returns
     -------
@@ -149,11 +155,75 @@ def play(
                 f"{path}: found other content here, expected the content from when the sweep started",
                 "",
             )
-    run = Run.create(drive, precondition, played, RunSettings(**settings))
+    run = Run.create(drive, precondition, played, RunSettings(**settings), is_shared=bool(shared))
     figures = run.go().json
     # As it comes out of the store.
     figures = json.loads(json.dumps(figures))
     return {"machine": figures.pop("run"), "figures": figures}
+
+
+def sharing(points: Sequence[Point]) -> list[Point]:
+    """Put together the runs that begin with the same preconditioned drive, and tell each of them so.
+
+    A process that plays one after the other preconditions their drive once. What is told makes no difference to keys
+    and results; whether two states are the same is for the simulator to decide.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Of :func:`point_of`.
+
+    Returns
+    -------
+    list of Point
+        The same, in order of the first of each group.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd, workloads
+    >>> ssd = Ssd.named("default").precondition("random")
+    >>> runs = [RunSettings(requests=100, depth=depth, seed=seed) for depth in (1, 8) for seed in (1, 2)]
+    >>> points = [
+    ...     point_of(Variant(ssd, workloads.uniform(), run, {}), f"{run.depth}, {run.seed}")
+    ...     for run in runs
+    ... ]
+    >>> [point.label for point in sharing(points)]
+    ['1, 1', '8, 1', '1, 2', '8, 2']
+    """
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(_beginning(point.arguments), []).append(point)
+    return [
+        replace(point, whereabouts={**point.whereabouts, "shared": group})
+        if len(together) > 1 and group
+        else point
+        for group, together in groups.items()
+        for point in together
+    ]
+
+
+def _beginning(arguments: Mapping[str, Any]) -> str:
+    """What the preconditioned drive of a run depends on, as a hash; empty for drives that are not preconditioned."""
+    precondition, settings = arguments["precondition"], arguments["settings"]
+    if precondition == "empty":
+        return ""
+    drive, host = _state_of_drive(arguments["drive"])
+    beginning = [drive, precondition, settings["seed"], settings["verify"]]
+    if precondition.startswith(("auto", "workload")):
+        beginning += [arguments["source"], host]
+    text = json.dumps(beginning, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1024)
+def _state_of_drive(text: str) -> tuple[str, str]:
+    """The parts of a configuration: what preconditioning depends on, and what it does if the workload preconditions."""
+    drive = tomllib.loads(text)
+    host = [drive.pop("host", {}), drive.pop("controller", {})]
+    host[0].pop("queue-depth", None)
+    drive.pop("name", None)
+    first, second = (json.dumps(part, sort_keys=True, default=str) for part in (drive, host))
+    return first, second
 
 
 def _digest(path: str) -> str:

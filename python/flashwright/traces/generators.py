@@ -207,16 +207,16 @@ def dftl_b(
 def stand_in(trace: str, *, variant: str | None = None, **common: Unpack[Common]) -> Workload:
     """A synthetic stand-in for a known trace that can't be shipped, calibrated to its published statistics.
 
-    Where the head of such a trace is public, requests follow one another as in it: those of Financial 1 and 2, WebSearch,
-    MSN, Exchange and Build do.
+    Where the head of such a trace is public, requests follow one another as in it: those of Financial 1 and 2,
+    WebSearch, MSN, Exchange and Build do.
 
     Parameters
     ----------
     trace : str
         Such as ``"financial1"``; an unknown name is answered with the known ones.
     variant : str, optional
-        Whose statistics; with ``"statistics-only"`` alone or at the end, such as ``"hu12-statistics-only"``, without the
-        locality of a head.
+        Whose statistics; with ``"statistics-only"`` alone or at the end, such as ``"hu12-statistics-only"``, without
+        the locality of a head.
     **common
         See :class:`Common`.
 

@@ -53,6 +53,6 @@ pub use fit::{FitError, Fitting, fit};
 pub use gaps::Arrivals;
 pub use kinds::Mix;
 pub(crate) use play::{Arrival, Play, Player, REGION_SECTORS, largest};
-pub(crate) use tree::{EXTENTS, extent};
 pub use runs::RunLaw;
 pub use sizes::SizeRow;
+pub(crate) use tree::{EXTENTS, extent};
