@@ -7,7 +7,7 @@ use flashwright_workload::generate::{Target, WorkloadSpec};
 /// Sectors of a page of 4 KiB.
 const PAGE_SECTORS: u32 = 8;
 /// The writes to play.
-pub const FINANCIAL: &str = "stand-in:financial1";
+pub const FINANCIAL: &str = "stand-in:financial1,variant=statistics-only";
 
 /// Writes as runs of pages: first page and length. Played from the start each time it is opened.
 pub struct Stream {
