@@ -10,7 +10,7 @@ from flashwright import Ssd, compare, workloads
 
 ssd = Ssd.named("dftl-large-block").with_({"ftl.scheme": "dftl"}, blocks_per_plane=1024)
 ssd = ssd.with_(utilization=0.8).precondition("workload")
-workload = workloads.stand_in("financial1")
+workload = workloads.stand_in("financial1", variant="statistics-only")
 vary = {"ftl.dftl.ram": ["4 KiB", "8 KiB", "16 KiB", "32 KiB", "64 KiB"]}
 runs = compare(ssd, workload, vary, requests=40_000, time_scale=10)
 page_mapped = ssd.with_({"ftl.scheme": "page"})

@@ -10,7 +10,7 @@ from flashwright import Ssd, compare, workloads
 
 ssd = Ssd.named("hu-2012").with_({"ftl.scheme": "bast"}, blocks_per_plane=1024, utilization=0.95)
 ssd = ssd.precondition("workload")
-workload = workloads.stand_in("financial2")
+workload = workloads.stand_in("financial2", variant="statistics-only")
 buffered = ssd.with_({"ram.size": "4 MiB"})
 runs = compare(buffered, workload, {"ram.manager": ["lru", "fab", "bplru"]}, requests=240_000)
 runs.insert(0, ssd.play(workload, requests=240_000).labelled("no buffer"))
