@@ -78,7 +78,8 @@ def test_a_cache_of_free_blocks_makes_no_logs() -> None:
 
 
 def test_logs_are_still_found() -> None:
-    found = probe(drawn(5012), mode="quick", only=["clustered-page", "mapping"])["mapping"]
+    only = ["clustered-page", "mapping"]
+    found = probe(drawn(5012), mode="quick", drive_time=1e6, only=only)["mapping"]
     assert found.value == "log-block"
     assert found.figures["in_order_over_random_in_turns"] > 3
 
@@ -126,7 +127,8 @@ def test_a_drift_in_time_is_no_function_of_distance() -> None:
 @pytest.mark.parametrize("seed", [5021, 5023])
 def test_parts_of_pages_make_no_cache(seed: int) -> None:
     """Clustered pages of 48 and 40 KiB, of which 128 KiB are no multiple."""
-    found = probe(drawn(seed), mode="quick", only=["clustered-page", "slc-cache"])
+    only = ["clustered-page", "slc-cache"]
+    found = probe(drawn(seed), mode="quick", drive_time=1e6, only=only)
     assert found["slc-cache"].verdict == "absent", found["slc-cache"].why
 
 

@@ -469,7 +469,7 @@ def test_one_limit_holds_for_all_of_a_session(
     assert "check: " in told.out
     assert "[twin" in profile.read_text()
     assert (
-        command(["probe", f"sim:{drive}", "--quick", "--time-limit", "0.3", *only, "--quiet"]) == 0
+        command(["probe", f"sim:{drive}", "--quick", "--time-limit", "0.02", *only, "--quiet"]) == 0
     )
     assert "the time limit was reached" in capsys.readouterr().err
 
