@@ -10,7 +10,7 @@
 
 use super::sizes::tilt;
 use super::table::{Footprint, Row, Trace};
-use crate::model::{EXTENTS, Model, SizeRow, extent};
+use crate::model::{EXTENTS, Footprint as Bounds, Model, SizeRow, extent};
 use flashwright_block::SECTOR_BYTES;
 use std::sync::OnceLock;
 
@@ -46,8 +46,20 @@ pub(crate) fn head(trace: Trace) -> Option<&'static Head> {
     }
 }
 
-/// Parts of the address space that models count in: pages of a block, blocks of a region.
+/// Blocks of 64 KiB in a region of 4 MiB.
 const REGION_BLOCKS: u64 = 64;
+
+/// The footprint of a head, bounded by the number of addresses of a whole trace.
+pub(crate) fn footprint(head: &Head, row: &Row) -> Bounds {
+    let (Footprint::Starts(starts) | Footprint::Pages(starts) | Footprint::Assumed(starts)) = row.footprint;
+    let mut bounds = head.model().footprint.clone();
+    bounds.most_pages = starts.max(bounds.pages);
+    // Blocks hold as many starts as in the head.
+    let blocks = bounds.most_pages as f64 * bounds.blocks as f64 / bounds.pages as f64;
+    bounds.most_blocks = (blocks.ceil() as u64).max(bounds.blocks);
+    bounds.most_regions = bounds.most_blocks.div_ceil(REGION_BLOCKS).max(bounds.regions);
+    bounds
+}
 
 /// The model of a head with the published figures of a whole trace: sizes, rate, number of addresses. The share of writes is
 /// steered while it is played.
@@ -69,15 +81,7 @@ pub(crate) fn forced(head: &Head, row: &Row) -> Model {
             }
         }
     }
-    let starts = match row.footprint {
-        Footprint::Starts(starts) | Footprint::Pages(starts) | Footprint::Assumed(starts) => starts,
-    };
-    let footprint = &mut model.footprint;
-    footprint.most_pages = starts.max(footprint.pages);
-    // Blocks hold as many starts as in the head.
-    let blocks = footprint.most_pages as f64 * footprint.blocks as f64 / footprint.pages as f64;
-    footprint.most_blocks = (blocks.ceil() as u64).max(footprint.blocks);
-    footprint.most_regions = footprint.most_blocks.div_ceil(REGION_BLOCKS).max(footprint.regions);
+    model.footprint = footprint(head, row);
     model
 }
 

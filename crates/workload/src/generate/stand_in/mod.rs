@@ -34,7 +34,7 @@ use super::{Describe, Fault, Workload};
 use crate::model::{Play, Player, REGION_SECTORS};
 use bursts::Bursts;
 use flashwright_block::{Bytes, Nanos, Request, RequestKind, RequestSource, Rng, SECTOR_BYTES, SourceError};
-use heads::{Head, forced, head};
+use heads::{Head, footprint, forced, head};
 use places::{Demand, Places};
 use sizes::Sizes;
 use table::{Footprint, HOT_ASSUMED, ROWS, RUN_MEAN, Row, Trace, Variant, row, title};
@@ -78,7 +78,7 @@ impl StandIn {
             let sectors = |slots: u64| slots * row.grain_pages * PAGE_SECTORS;
             return (layout.scale, sectors(layout.slots), sectors(row.slots()));
         };
-        let whole = forced(head, row).footprint.most_regions * REGION_SECTORS;
+        let whole = footprint(head, row).most_regions * REGION_SECTORS;
         let here = whole.min(plan.space_sectors);
         (here as f64 / whole as f64, here, whole)
     }
