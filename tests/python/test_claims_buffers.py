@@ -25,7 +25,8 @@ def module(paper: Paper, name: str) -> ModuleType:
 
 def row(workload: str, scheme: str, ram: float, **given: Any) -> dict[str, Any]:
     """A run of a drive that keeps up with its arrivals."""
-    plain = {"spare": 0.03, "state": "sequential", "more_blocks": 0, "real": False, "error": ""}
+    plain = {"spare": 0.03, "state": "sequential", "varied": "", "real": False, "error": ""}
+    plain |= {"locality": "statistics-only"}
     figures = {
         "erases": 100,
         "response_ms": 1.0,
@@ -118,6 +119,23 @@ def test_a_drive_that_cannot_be_built_is_told(paper: Paper) -> None:
     assert answer.verdict is Verdict.UNTESTABLE and "ram.size" in answer.ours
 
 
+def test_what_is_left_open_reaches_the_runs(paper: Paper) -> None:
+    runs = module(paper, "ram_runs")
+    names = {each.name for each in paper.open}
+    assert {"locality", "fill", "spare", "gc-arm-tie"} <= names
+    given: dict[str, str | float] = {"locality": "statistics-only", "fill": "random"}
+    given |= {"spare": 0.07, "gc-arm-tie": "block"}
+    jobs = runs.financial_1_partition(Setting(given=given, divisor=4))
+    told = {"state": "random", "spare": 0.07, "locality": "statistics-only", "scale": 4}
+    for job in jobs:
+        assert told.items() <= job.arguments.items()
+        assert ("gc_arm" in job.arguments) == (job.arguments["scheme"] == "gc-arm")
+    # TPC-E as described has a state of its own.
+    assert {job.arguments["state"] for job in runs.told(Setting(given=given))} == {"random"}
+    small = runs.ram_play.play(SECOND, "gc-arm", 8, scale=16, gc_arm={"tie": "block"})
+    assert small["error"] == "" and small["locality"] == "head"
+
+
 def test_worked_examples(paper: Paper) -> None:
     play = module(paper, "ram_play")
     rows = [play.table_2_3(manager) for manager in ("bplru", "pud-lru")]
@@ -156,11 +174,29 @@ def savings(real: bool, against: float) -> dict[str, list[dict[str, Any]]]:
     return {"financial_1": [page, *base], "financial_1_pud_lru": own}
 
 
-def test_only_a_real_trace_has_a_say_in_magnitudes(paper: Paper) -> None:
+def test_what_has_a_say_in_magnitudes(paper: Paper) -> None:
     assert judge(paper, "D2.9", **savings(True, 0.67)).verdict is Verdict.REPRODUCED
     stand_in = judge(paper, "D2.9", **savings(False, 0.67))
     assert stand_in.verdict is Verdict.DIRECTION
     assert stand_in.workload == "stand-in for Financial 1"
+    # With the locality of the trace's own head a stand-in has a say; Financial 2's is that of Financial 1.
+    own = {
+        name: [each | {"locality": "head"} for each in rows]
+        for name, rows in savings(False, 0.67).items()
+    }
+    assert judge(paper, "D2.9", **own).verdict is Verdict.REPRODUCED
+    borrowed = [
+        row(
+            SECOND,
+            scheme,
+            0 if scheme == "page" else 8,
+            locality="head",
+            erases=erases,
+            response_ms=erases / 100,
+        )
+        for scheme, erases in (("page", 100), ("bplru", 100), ("pud-lru", 60))
+    ]
+    assert judge(paper, "D2.11", financial_2=borrowed).verdict is Verdict.DIRECTION
     assert judge(paper, "D2.9", **savings(True, 1.2)).verdict is Verdict.NOT
     # Half of DFTL's erases is out of the band.
     assert judge(paper, "D2.9", **savings(True, 0.45)).verdict is Verdict.DIRECTION
@@ -236,7 +272,7 @@ def test_dftl_with_its_whole_table_must_be_identical(paper: Paper) -> None:
             for name, workload in (("financial_1", FIRST), ("exchange", "Exchange"))
         }
         whole = [
-            row(workload, "dftl", 64, more_blocks=128, erases=erases)
+            row(workload, "dftl", 64, varied="the whole map in RAM", erases=erases)
             for workload in (FIRST, "Exchange")
         ]
         verdict: Verdict = judge(paper, "D3.11", **parts, whole_map=whole).verdict

@@ -126,18 +126,18 @@ def compared(modules: dict[str, Any], fast: dict[str, Any], by_dftl: dict[str, A
         ("g9", {"full": 5}, {"partial": 3, "full": 5}, NOT),
         ("g10", {"erases": 11}, {"erases": 10}, REPRODUCED),
         ("g10", {"erases": 9}, {"erases": 10}, NOT),
-        # Magnitudes that only stand-ins meet are the direction.
+        # Magnitudes that only stand-ins without a head of their own meet are the direction.
         ("g11", {"extra_operations": 300}, {}, DIRECTION),
         ("g11", {"extra_operations": 90}, {}, NOT),
         ("g12", {"erases": 9}, {"erases": 9}, REPRODUCED),
         ("g12", {"erases": 10}, {"erases": 9}, NOT),
         ("g13", {"full_by_data_blocks": [0] * 19 + [4, 1]}, {}, DIRECTION),
         ("g13", {"full_by_data_blocks": [0, 5]}, {}, NOT),
-        ("g14", {}, {"hit_ratio": 0.6}, DIRECTION),
+        ("g14", {}, {"hit_ratio": 0.6}, REPRODUCED),
         ("g14", {}, {"hit_ratio": 0.5}, NOT),
         ("g15", {}, {"clean_evictions": 0.97}, DIRECTION),
         ("g15", {}, {"clean_evictions": 0.4}, NOT),
-        ("g16", {"response_ms": 5.0}, {}, DIRECTION),
+        ("g16", {"response_ms": 5.0}, {}, REPRODUCED),
         ("g16", {"response_ms": 0.5}, {}, NOT),
         ("g17", {"response_ms": 2.0}, {}, DIRECTION),
         ("g17", {"response_ms": 0.5}, {}, NOT),
@@ -164,18 +164,30 @@ def test_rules_of_the_dftl_comparison(
     assert all(sum(len(line.x) for line in plot.lines) <= 200 for plot in answer.plots)
 
 
-def test_greedy_on_the_full_drive_decides(modules: dict[str, Any], dftl: Any) -> None:
-    found = compared(modules, {}, {"switch": 0})
-    for row in [*found["comparison"], *found["replayed"]]:
+def test_cost_benefit_after_the_trace_was_written_once_decides(
+    modules: dict[str, Any], dftl: Any
+) -> None:
+    found = compared(modules, {}, {"switch": 7})
+    for row in found["replayed"]:
         for each in row["runs"]:
-            if each["scheme"] == "dftl" and (row["state"], each["victim"]) != ("full", "greedy"):
-                each["switch"] = 7
+            if each["scheme"] == "dftl" and each["victim"] == "cost-benefit":
+                each["switch"] = 0
     answer = dftl.g8(found)
     assert answer.verdict is NOT
-    assert (
-        "0 and 0 (full drive, greedy), 7 and 0 (cost-benefit); 7 and 0 (trace written"
-        in answer.ours
-    )
+    assert "7 and 0 (trace written once first, greedy), 0 and 0 (cost-benefit); 7" in answer.ours
+    assert len(answer.also) == 5 and set(answer.also.values()) == {REPRODUCED}
+
+
+def test_what_is_left_open_reaches_the_runs(modules: dict[str, Any]) -> None:
+    runs = modules["dftl/runs"]
+    given: dict[str, str | float] = {"locality": "statistics-only", "extra": 0.07}
+    given |= {"region": 128, "cmt-entries": 8192}
+    assert set(given) == {each.name for each in papers()["dftl"].open}
+    [job, *_] = runs.replayed(Setting(given=given))
+    told = {"pages": 1 << 16, "extra": 0.07, "cmt": 8192}
+    assert told.items() <= job.arguments.items()
+    assert job.arguments["spec"].endswith("gupta09-statistics-only")
+    assert {job.arguments["extra"] for job in runs.extra(Setting(given=given))} == {0.07, 0.15, 0.3}
 
 
 def test_a_scheme_that_does_not_fit_is_told(modules: dict[str, Any], dftl: Any) -> None:

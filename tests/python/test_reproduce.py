@@ -337,3 +337,63 @@ def test_a_claim_that_is_not_reproduced_is_status_1(
     said = command("reproduce", "T1", "--experiments", folder.parent, "--store", tmp_path / "store")
     assert said.status == 1 and "not reproduced" in said.out
     assert "It is off by what was added." in said.out
+
+
+OPEN = """
+search-divisor = 2
+
+[[open]]
+name = "last"
+what = "the second count"
+taken = 2
+others = [3, 5]
+why = "Nobody says."
+"""
+
+
+def left_open(folder: Path) -> None:
+    """Let the toy's second count be open, and its claim miss."""
+    (folder / "paper.toml").write_text('title = "Sums"\ncited = "Nobody; 2012"\n' + OPEN)
+    runs = RUNS.replace("[1, 2] if setting.quick else [1, 2, 4]", COUNTS)
+    (folder / "runs.py").write_text(runs)
+    (folder / "judges.py").write_text(JUDGES.replace("ratio / 2 - 1", "ratio / 3 - 1"))
+
+
+COUNTS = '[1, int(setting.given.get("last", 2)), 4 // setting.divisor]'
+
+
+def test_what_a_paper_leaves_open_can_be_given(folder: Path, tmp_path: Path) -> None:
+    left_open(folder)
+    args: dict[str, Any] = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 1}
+    assert reproduce(**args).counts["not reproduced"] == 1
+    found = reproduce(given={"last": "3"}, **args)
+    assert found.counts["reproduced"] == 1 and found.to_json()["given"] == {"last": 3}
+    with pytest.raises(ConfigError, match="last: found '4', expected one of 2, 3, 5"):
+        reproduce(given={"last": "4"}, **args)
+    with pytest.raises(ConfigError, match="found 'first', expected one of last"):
+        reproduce(given={"first": 1}, **args)
+
+
+def test_a_search_tries_what_is_left_open(folder: Path, tmp_path: Path, command: Cli) -> None:
+    left_open(folder)
+    args: dict[str, Any] = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 1}
+    found = reproduce(search=True, **args)
+    [first, second] = found.judged
+    assert [(each.given, each.verdict) for each in first.searched] == [
+        ("", Verdict.NOT),
+        ("the second count: 3", Verdict.REPRODUCED),
+        ("the second count: 5", Verdict.NOT),
+    ]
+    assert second.searched == ()
+    # The search is smaller: of its runs 4 // 2 is one.
+    assert played(folder) == ["1", "2", "3", "4", "5"]
+    written = pages(found.to_json())
+    assert "## Reproduced under another reading only" in written["index.md"]
+    page = written[f"{folder.name}.md"]
+    assert "Searched on smaller drives, not reproduced as taken: reproduced with the second" in page
+    assert "| `last` | the second count | 2 | 3, 5 | Nobody says. |" in page
+    where = ("--experiments", folder.parent)
+    assert (
+        "found 'last', expected NAME=VALUE" in command("reproduce", *where, "--given", "last").err
+    )
+    assert "the second count" in command("reproduce", *where, "--list").out

@@ -53,6 +53,8 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--prefill",
         "--variant",
         "--traces",
+        "--given",
+        "--search",
         "--experiments",
         "--target",
         "--utilizations",

@@ -24,6 +24,7 @@ from flashwright.support.files import check_folder, write_beside
 
 __all__ = ["reproduce"]
 
+_Texts = list[str]  # the options below have one named list
 # Up to this many claims are printed in full; more are printed as a table.
 _TOLD_IN_FULL = 3
 
@@ -47,6 +48,20 @@ class ReproduceOptions:
             help="Folder of real traces, named as the papers' READMEs say; without it, labelled stand-ins are played.",
         ),
     ] = None
+    given: Annotated[
+        _Texts | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Take this for something that a paper leaves open; --list names it. Repeatable.",
+        ),
+    ] = None
+    search: Annotated[
+        bool,
+        typer.Option(
+            "--search",
+            help="Also try each other value for what the papers leave open, on smaller drives.",
+        ),
+    ] = False
     store: Annotated[
         Path,
         typer.Option(
@@ -102,9 +117,9 @@ def reproduce(
         check_folder(run.markdown)
     wanted = claim or []
     if run.kept is not None:
-        if wanted or run.list or run.quick or run.traces is not None:
+        if wanted or run.list or run.quick or run.given or run.search or run.traces is not None:
             raise ConfigError(
-                "--from-json: found with claims, --list, --quick or --traces, expected alone",
+                "--from-json: found with claims, --list, --quick, --given, --search or --traces, expected alone",
                 "it writes what the file contains",
             )
         document = renewed(read_kept(run.kept), papers(run.experiments))
@@ -123,6 +138,8 @@ def reproduce(
                 wanted,
                 quick=run.quick,
                 traces=run.traces,
+                given=_pairs(run.given or []),
+                search=run.search,
                 store=run.store,
                 experiments=run.experiments,
                 workers=workers.jobs,
@@ -142,6 +159,16 @@ def reproduce(
     if not output.silent:
         _show(found, document)
     return _status(document)
+
+
+def _pairs(given: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not (name and equals and value):
+            raise ConfigError(f"--given: found {each!r}, expected NAME=VALUE", "")
+        pairs[name] = value
+    return pairs
 
 
 def _put(document: Mapping[str, Any], run: ReproduceOptions, output: ResultOptions) -> None:
@@ -172,6 +199,7 @@ def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOpti
     ]
     named = {each.paper: read[each.paper] for each in claims}
     cited = [{"paper": name, "title": of.title, "cited": of.cited} for name, of in named.items()]
+    left_open = [(name, each) for name, of in named.items() for each in of.open]
     put_json({"papers": cited, "claims": rows}, output.json)
     if not output.silent:
         table = page.plain_table(
@@ -185,6 +213,18 @@ def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOpti
         out = page.console()
         out.print(table)
         out.print(page.grid([(name, f"{of.cited}: {of.title}") for name, of in named.items()]))
+        if left_open:
+            table = page.plain_table(
+                page.Column("left open by", 60, number=False),
+                page.Column("name", 100, number=False),
+                page.Column("what", 90, number=False),
+                page.Column("taken", 95, number=False),
+                page.Column("others", 80, number=False),
+            )
+            for name, each in left_open:
+                others = ", ".join(map(str, each.others))
+                table.add_row(name, each.name, each.what, str(each.taken), others)
+            out.print(table)
         out.print(f"{len(rows)} claims")
     return 0
 

@@ -16,14 +16,17 @@ from flashwright.papers.claims import (
     Found,
     Job,
     Line,
+    Open,
     Plot,
     Setting,
     Verdict,
     claim,
     part,
 )
+from flashwright.papers.judged import Judged, Reading
 from flashwright.papers.papers import Paper, papers
-from flashwright.papers.session import Judged, Plan, Reproduction, choose, plan, reproduce
+from flashwright.papers.planning import Plan, choose, plan
+from flashwright.papers.session import Reproduction, reproduce
 
 __all__ = [
     "Answer",
@@ -32,9 +35,11 @@ __all__ = [
     "Job",
     "Judged",
     "Line",
+    "Open",
     "Paper",
     "Plan",
     "Plot",
+    "Reading",
     "Reproduction",
     "Setting",
     "Verdict",

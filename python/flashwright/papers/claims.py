@@ -14,8 +14,10 @@ __all__ = [
     "Found",
     "Job",
     "Line",
+    "Open",
     "Plot",
     "Setting",
+    "Value",
     "Verdict",
     "claim",
     "part",
@@ -24,6 +26,8 @@ __all__ = [
 Kind = Literal["A", "B", "C", "D", "E", "text"]
 Basis = Literal["", "fitted", "by construction"]
 Format = Literal["number", "count", "share", "bytes", "ns", "index"]
+Value = str | int | float
+"""What can be given for something that a source leaves open."""
 Found = Mapping[str, Sequence[Mapping[str, Any]]]
 """The rows of parts, by the name under which a claim asked for them."""
 
@@ -210,6 +214,8 @@ class Answer:
         In place of the claim's, where the paragraph depends on the results.
     plots : sequence of Plot
         The source's figure with our values.
+    also : mapping of str to Verdict
+        What the rule says under other readings of the source that were run too, by their description.
     """
 
     verdict: Verdict
@@ -217,6 +223,42 @@ class Answer:
     workload: str = ""
     why: str = ""
     plots: Sequence[Plot] = ()
+    also: Mapping[str, Verdict] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Open:
+    """Something that a source leaves open, with what is taken for it.
+
+    Attributes
+    ----------
+    name : str
+        By which the paper's parts ask for it: ``setting.given.get(name, taken)``.
+    what : str
+        What is left open, in a few words.
+    taken : str or number
+        What is taken where nothing is given.
+    others : tuple of str or number
+        Other values that the source allows; a search tries them one at a time.
+    why : str
+        What in the source speaks for the value that is taken.
+    """
+
+    name: str
+    what: str
+    taken: Value
+    others: tuple[Value, ...]
+    why: str
+
+    def told(self, value: Value) -> str:
+        """The reading with another value, in words.
+
+        Examples
+        --------
+        >>> Open("spare", "spare space", 0.03, (0.07,), "").told(0.07)
+        'spare space: 0.07'
+        """
+        return f"{self.what}: {value}"
 
 
 @dataclass(frozen=True)
@@ -229,10 +271,16 @@ class Setting:
         Scaled down to minutes for all papers: shapes, not magnitudes.
     traces : Path or None
         The folder of real traces, if the user has any.
+    given : mapping of str to value
+        Values for what a source leaves open, by name, in place of those that are taken.
+    divisor : int
+        By what drive, RAM and requests are divided in a search, for papers whose parts can be made smaller.
     """
 
     quick: bool = False
     traces: Path | None = None
+    given: Mapping[str, Value] = field(default_factory=dict)
+    divisor: int = 1
 
     def trace(self, name: str) -> str | None:
         """The path of a real trace, or None where it is absent.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +12,7 @@ __all__ = [
     "CLASSES",
     "RULE",
     "differs",
+    "otherwise",
     "pages",
     "rested_on",
     "verdict_in_full",
@@ -73,7 +74,52 @@ def why_in_full(each: Mapping[str, Any]) -> str:
     said = [each["why"]]
     if each["verdict"] in (Verdict.FITTED, Verdict.CONSTRUCTION):
         said = [each["because"], f"By its rule alone: {each['judged']}.", each["why"]]
+    if each["verdict"] in (Verdict.DIRECTION, Verdict.NOT):
+        said.append(otherwise(each))
     return " ".join(filter(None, said))
+
+
+def otherwise(each: Mapping[str, Any]) -> str:
+    """What a claim's rule says under other readings of its source, in a sentence or two; empty if none was run.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+
+    Examples
+    --------
+    >>> each = {"also": {"full drive": "not reproduced", "erased drive": "reproduced"}}
+    >>> otherwise(each)
+    'Other readings: reproduced with erased drive; not reproduced with full drive.'
+    """
+    told = []
+    if each.get("also"):
+        told.append(f"Other readings: {_by_verdict(each['also'].items())}.")
+    taken, *others = each.get("searched") or [None]
+    if taken is not None and others:
+        found = [(one["given"], one["verdict"]) for one in others]
+        told.append(
+            f"Searched on smaller drives, {taken['verdict']} as taken: {_by_verdict(found)}."
+        )
+    return " ".join(told)
+
+
+def _by_verdict(found: Iterable[tuple[str, str]]) -> str:
+    listed = list(found)
+    named = {verdict: [one for one, v in listed if v == verdict] for verdict in _VERDICTS}
+    return "; ".join(f"{verdict} with {', '.join(of)}" for verdict, of in named.items() if of)
+
+
+def reproduced_with(each: Mapping[str, Any]) -> list[str]:
+    """The readings under which the rule of a claim is met that it does not meet as taken."""
+    also = [name for name, verdict in (each.get("also") or {}).items() if verdict == "reproduced"]
+    searched = [
+        f"{one['given']} (searched on smaller drives)"
+        for one in (each.get("searched") or [])[1:]
+        if one["verdict"] == "reproduced"
+    ]
+    return also + searched
 
 
 def differs(each: Mapping[str, Any]) -> bool:
@@ -120,6 +166,9 @@ def pages(document: Mapping[str, Any]) -> dict[str, str]:
     claims: Sequence[Mapping[str, Any]] = document["claims"]
     by_paper = {name: list(of) for name, of in groupby(claims, lambda each: str(each["paper"]))}
     made = {f"{name}.md": _page(name, of) for name, of in by_paper.items()}
+    for name, left_open in (document.get("open") or {}).items():
+        if f"{name}.md" in made and left_open:
+            made[f"{name}.md"] += _left_open(left_open)
     return {"index.md": _index(document, by_paper), **made}
 
 
@@ -158,6 +207,18 @@ def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[
         lines += ["", "## Verdicts that hold under only one reading", ""]
         lines += _table("claim", "verdict", "only with")
         lines += [_row(_link(each), verdict_of(each), each["reading"]) for each in read]
+    elsewhere = [
+        (each, found)
+        for each in claims
+        if each["verdict"] in (Verdict.DIRECTION, Verdict.NOT) and (found := reproduced_with(each))
+    ]
+    if elsewhere:
+        lines += ["", "## Reproduced under another reading only", ""]
+        lines += ["These keep the verdict on the reading that is taken.", ""]
+        lines += _table("claim", "verdict", "its rule is met with")
+        lines += [
+            _row(_link(each), verdict_of(each), "; ".join(found)) for each, found in elsewhere
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -188,6 +249,15 @@ def _page(name: str, claims: Sequence[Mapping[str, Any]]) -> str:
         lines += [
             f"- **{each['id']}**, {verdict_in_full(each)}: {why_in_full(each)}" for each in differ
         ]
+    return "\n".join(lines) + "\n"
+
+
+def _left_open(left_open: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["", "## What the source leaves open", ""]
+    lines += _table("name", "what", "taken", "others tried", "why")
+    for one in left_open:
+        others = ", ".join(map(str, one["others"]))
+        lines.append(_row(f"`{one['name']}`", one["what"], str(one["taken"]), others, one["why"]))
     return "\n".join(lines) + "\n"
 
 

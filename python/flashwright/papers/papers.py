@@ -17,7 +17,17 @@ from typing import Any, get_args
 
 from flashwright.errors import ConfigError
 from flashwright.grid.points import Point
-from flashwright.papers.claims import Basis, Claim, Job, Jobs, Judge, Kind, Setting, Verdict
+from flashwright.papers.claims import (
+    Basis,
+    Claim,
+    Job,
+    Jobs,
+    Judge,
+    Kind,
+    Open,
+    Setting,
+    Verdict,
+)
 from flashwright.support.digests import digest_of_code, digest_of_file, modules_of
 from flashwright.support.files import parse_toml
 
@@ -73,6 +83,10 @@ class Paper:
         By name within the paper.
     judges : mapping of str to Judging
         By claim.
+    open : tuple of Open
+        What the source leaves open.
+    search_divisor : int
+        By what a search divides drive, RAM and requests.
     """
 
     name: str
@@ -81,6 +95,8 @@ class Paper:
     claims: tuple[Claim, ...]
     parts: Mapping[str, Part]
     judges: Mapping[str, Judging]
+    open: tuple[Open, ...] = ()
+    search_divisor: int = 1
 
 
 def folder_of_papers(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -153,10 +169,10 @@ def _find_part(read: Mapping[str, Paper], paper: str, need: str) -> Part:
 
 def _read(folder: Path) -> Paper:
     about = _toml(folder / "paper.toml")
-    extra = set(about) - {"title", "cited"}
-    if extra or len(about) != 2:
+    if not {"title", "cited"} <= set(about) <= {"title", "cited", "open", "search-divisor"}:
         raise ConfigError(
-            f"{folder.name}/paper.toml: found {', '.join(sorted(about))}, expected title and cited",
+            f"{folder.name}/paper.toml: found {', '.join(sorted(about))}, expected title and cited, and perhaps "
+            "open and search-divisor",
             "",
         )
     claims = tuple(
@@ -195,7 +211,23 @@ def _read(folder: Path) -> Paper:
                 f"{'nor' if each.verdict is None else 'and'} a verdict, expected one of them",
                 "",
             )
-    return Paper(folder.name, about["title"], about["cited"], claims, parts, judges)
+    left_open = tuple(_open(folder, entry) for entry in about.get("open", []))
+    divisor = about.get("search-divisor", 1)
+    return Paper(
+        folder.name, about["title"], about["cited"], claims, parts, judges, left_open, divisor
+    )
+
+
+def _open(folder: Path, entry: Mapping[str, Any]) -> Open:
+    known = {each.name for each in fields(Open)}
+    if set(entry) != known:
+        raise ConfigError(
+            f"{folder.name}/paper.toml: open {entry.get('name', '')}: found {', '.join(sorted(entry))}, "
+            f"expected {', '.join(sorted(known))}",
+            "",
+        )
+    why = " ".join(entry["why"].split())
+    return Open(**{**entry, "others": tuple(entry["others"]), "why": why})
 
 
 def _toml(path: Path) -> dict[str, Any]:

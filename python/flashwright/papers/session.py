@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime
-import difflib
-import math
 import os
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,86 +17,16 @@ import pyarrow as pa
 from flashwright._core import __version__
 from flashwright.errors import ConfigError
 from flashwright.grid.compute import compute, cores
-from flashwright.grid.points import Outcome, Point, Store
-from flashwright.papers.claims import NOT_JUDGED, Answer, Claim, Setting, Verdict
-from flashwright.papers.papers import Paper, Part, papers, points_of
+from flashwright.grid.points import Outcome, Store
+from flashwright.papers.claims import NOT_JUDGED, Answer, Claim, Open, Setting, Value, Verdict
+from flashwright.papers.judged import Judged, plain
+from flashwright.papers.papers import Paper, papers
+from flashwright.papers.planning import Plan, checked_given, choose, needs, plan
+from flashwright.papers.search import search as search_readings
 from flashwright.support.arguments import checked
 from flashwright.support.tabular import Tabular, html_table, of_rows
 
-__all__ = ["Judged", "Plan", "Reproduction", "choose", "plan", "reproduce"]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A claim and what came out.
-
-    Attributes
-    ----------
-    claim : Claim
-        What was said.
-    answer : Answer or None
-        What came out; None if the claim could not be judged.
-    error : str or None
-        Why it could not.
-    """
-
-    claim: Claim
-    answer: Answer | None
-    error: str | None = None
-
-    @property
-    def verdict(self) -> Verdict | None:
-        """What the claim counts as; None if it could not be judged."""
-        return None if self.answer is None else self.claim.counted(self.answer.verdict)
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it as plain values; ``judged`` is the verdict by the rule alone."""
-        said = asdict(self.claim)
-        del said["verdict"], said["ours"]
-        answer: dict[str, Any] = {"verdict": None, "judged": None, "ours": "", "plots": ()}
-        if self.answer is not None:
-            answer = asdict(self.answer) | {"verdict": self.verdict, "judged": self.answer.verdict}
-            for key in ("workload", "why"):
-                answer[key] = answer[key] or said[key]
-        plain: dict[str, Any] = _plain(said | answer | {"error": self.error})
-        return plain
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it: whatever sequences and numbers a judge used, and None for what is no number."""
-    if isinstance(value, str | bool | int | None):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, Iterable):
-        return [_plain(each) for each in value]
-    number = float(value)
-    return number if math.isfinite(number) else None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a reproduction would do.
-
-    Attributes
-    ----------
-    claims : tuple of Claim
-        What is judged.
-    points : dict of str to list of Point
-        The runs, by part.
-    kept : int
-        How many of the runs are kept from before.
-    runs : int
-        How many different runs there are.
-    cpu_s : float
-        Seconds of one core that the others take, as measured when the parts were written.
-    """
-
-    claims: tuple[Claim, ...]
-    points: Mapping[str, Sequence[Point]]
-    kept: int
-    runs: int
-    cpu_s: float
+__all__ = ["Reproduction", "counts_of", "reproduce"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -127,6 +55,8 @@ class Reproduction(Tabular):
         On how many processes; with Dask the cores of this machine.
     failures : tuple of Outcome
         Runs that failed.
+    left_open : mapping of str to tuple of Open
+        What each paper leaves open.
     """
 
     judged: tuple[Judged, ...]
@@ -139,6 +69,7 @@ class Reproduction(Tabular):
     wall_s: float
     workers: int
     failures: tuple[Outcome, ...] = ()
+    left_open: Mapping[str, tuple[Open, ...]] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -194,6 +125,7 @@ class Reproduction(Tabular):
             "version": self.version,
             "date": self.date,
             "quick": self.setting.quick,
+            "given": dict(self.setting.given),
             "traces": self.setting.traces is not None,
             "runs": self.runs,
             "computed": self.computed,
@@ -201,6 +133,9 @@ class Reproduction(Tabular):
             "wall_s": round(self.wall_s, 1),
             "workers": self.workers,
             "counts": self.counts,
+            "open": {
+                name: [plain(asdict(each)) for each in of] for name, of in self.left_open.items()
+            },
             "claims": self._rows(),
         }
 
@@ -223,95 +158,6 @@ def counts_of(verdicts: Iterable[str | None]) -> dict[str, int]:
     return {name: counted[name] for name in (*known, NOT_JUDGED) if counted[name] or name in known}
 
 
-def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]:
-    """The claims that some words select.
-
-    Parameters
-    ----------
-    read : mapping of str to Paper
-        As :func:`papers` gives it.
-    wanted : sequence of str
-        Papers (``"dftl"``), entries (``"container-marking/table-4"``) or claims (``"G8"``, ``"dftl/G8"``); all
-        claims if there is none.
-
-    Raises
-    ------
-    ConfigError
-        If a word selects nothing.
-    """
-    every = [each for paper in read.values() for each in paper.claims]
-    if not wanted:
-        return every
-    taken: set[str] = set()
-    for word in wanted:
-        found = [each for each in every if word.lower() in _names(each)]
-        if not found:
-            raise ConfigError(
-                f"wanted: found {word!r}, expected a paper ({', '.join(read)}), PAPER/ENTRY or a claim's id",
-                _meant(word.lower(), every),
-                parameters=["wanted"],
-            )
-        taken |= {each.id for each in found}
-    return [each for each in every if each.id in taken]
-
-
-def _meant(word: str, every: Sequence[Claim]) -> str:
-    of_papers = sorted({f"{each.paper}/{each.entry}" for each in every if each.entry == word})
-    if of_papers:
-        return f"did you mean {' or '.join(of_papers)}?"
-    known = sorted({name for each in every for name in _names(each)})
-    close = difflib.get_close_matches(word, known, 1)
-    return (
-        f"did you mean {close[0]}?" if close else "`flashwright reproduce --list` names all of them"
-    )
-
-
-def _names(each: Claim) -> set[str]:
-    id_ = each.id.lower()
-    return {each.paper, f"{each.paper}/{each.entry}", id_, f"{each.paper}/{id_}"}
-
-
-def plan(
-    read: Mapping[str, Paper], claims: Sequence[Claim], setting: Setting, store: Store
-) -> Plan:
-    """Find out what judging claims takes; nothing is run.
-
-    Parameters
-    ----------
-    read : mapping of str to Paper
-        All papers.
-    claims : sequence of Claim
-        What is wanted.
-    setting : Setting
-        How large the runs are.
-    store : Store
-        Where results of before are.
-    """
-    parts: dict[str, Part] = {}
-    for each in claims:
-        for name in _needs(read, each):
-            owner, _, part = name.rpartition("/")
-            parts[name] = read[owner].parts[part]
-    points = {name: points_of(part, setting) for name, part in parts.items()}
-    kept, cpu_s = set[str](), 0.0
-    for name, listed in points.items():
-        found = {each.key for each in listed if store.has(each)}
-        kept |= found
-        missing = sum(each.key not in found for each in listed)
-        cpu_s += parts[name].cpu_s[0 if setting.quick else 1] * missing / max(1, len(listed))
-    every = {each.key for listed in points.values() for each in listed}
-    return Plan(tuple(claims), points, len(kept), len(every), cpu_s)
-
-
-def _needs(read: Mapping[str, Paper], each: Claim) -> list[str]:
-    """The parts that a claim needs, as ``paper/part``."""
-    judging = read[each.paper].judges.get(each.id)
-    return [
-        need if "/" in need else f"{each.paper}/{need}"
-        for need in (judging.needs if judging is not None else ())
-    ]
-
-
 @checked(workers=(1, 4096))
 def reproduce(
     wanted: Sequence[str] = (),
@@ -322,6 +168,8 @@ def reproduce(
     experiments: str | os.PathLike[str] | None = None,
     workers: int | None = None,
     dask: str | None = None,
+    given: Mapping[str, Value] | None = None,
+    search: bool = False,
     progress: Callable[[Outcome, int, int], None] | None = None,
     told: Callable[[Plan], None] | None = None,
 ) -> Reproduction:
@@ -343,10 +191,15 @@ def reproduce(
         Processes; by default one per core.
     dask : str, optional
         The address of a Dask scheduler, whose workers compute instead; they need the papers' folder at the same place.
+    given : mapping of str to value, optional
+        Values for what a source leaves open, by the names in its ``paper.toml``.
+    search : bool, optional
+        Judge claims that are not reproduced also with each other value that their source allows, one at a time, on
+        drives as small as the paper's ``search-divisor`` says.
     progress : callable, optional
         Called after each run with its outcome, how many are finished, and how many there are.
     told : callable, optional
-        Called with the plan before anything is run.
+        Called with the plan before anything is run; in a search once for each reading.
 
     Returns
     -------
@@ -358,18 +211,27 @@ def reproduce(
         If there is no such claim, or a paper's folder has a fault.
     """
     read = papers(experiments)
-    setting = Setting(quick, None if traces is None else _folder(traces))
     claims = choose(read, wanted)
+    folder = None if traces is None else _folder(traces)
+    setting = Setting(quick, folder, checked_given(read, claims, given or {}))
     kept = Store(Path(store))
-    made = plan(read, claims, setting, kept)
-    if told is not None:
-        told(made)
+    by_key: dict[str, Outcome] = {}
+
+    def judge(made: Plan) -> tuple[Judged, ...]:
+        if told is not None:
+            told(made)
+        listed = [point for points in made.points.values() for point in points]
+        outcomes = compute(listed, kept, workers=workers, dask=dask, progress=progress)
+        by_key.update({each.point.key: each for each in outcomes})
+        rows = {
+            name: [by_key[point.key] for point in points] for name, points in made.points.items()
+        }
+        return _judge(read, made.claims, rows)
+
     began = time.monotonic()
-    listed = [point for points in made.points.values() for point in points]
-    outcomes = compute(listed, kept, workers=workers, dask=dask, progress=progress)
-    by_key = {each.point.key: each for each in outcomes}
-    rows = {name: [by_key[point.key] for point in points] for name, points in made.points.items()}
-    judged = _judge(read, claims, rows)
+    judged = judge(plan(read, claims, setting, kept))
+    if search:
+        judged = search_readings(read, judged, setting, kept, judge)
     return Reproduction(
         judged,
         setting,
@@ -381,6 +243,7 @@ def reproduce(
         time.monotonic() - began,
         workers or cores(),
         tuple(each for each in by_key.values() if each.error is not None),
+        {name: read[name].open for name in dict.fromkeys(each.paper for each in claims)},
     )
 
 
@@ -406,7 +269,7 @@ def _judge(
         if each.id in answers:
             continue
         judging = read[each.paper].judges[each.id]
-        of_need = dict(zip(judging.needs, _needs(read, each), strict=True))
+        of_need = dict(zip(judging.needs, needs(read, each), strict=True))
         faults = [
             f"{one.point.label}: {one.error}"
             for name in of_need.values()

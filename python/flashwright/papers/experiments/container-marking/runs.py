@@ -414,7 +414,7 @@ def traces(setting: Setting) -> list[Job]:
             Job(
                 amplify,
                 {
-                    "load": "stand-in:financial1,variant=statistics-only",
+                    "load": "stand-in:financial1",
                     "u": 0.8,
                     "policy": policy,
                     "blocks": 2048,

@@ -51,10 +51,10 @@ def rates_plot(found: Found, workload: str, panel: str, what: str) -> Plot:
     lines = [
         Line(f"{NAMES[scheme]}, {TOLD[state]}", *map(list, zip(*points, strict=True)))
         for state in PLAIN
-        for scheme, points in curves(found, workload, state, "greedy").items()
+        for scheme, points in curves(found, workload, state, "cost-benefit").items()
     ]
     return Plot(
-        f"Figure 9({panel}): workload {what} (greedy)",
+        f"Figure 9({panel}): workload {what} (cost-benefit)",
         "arrivals a second",
         "mean response (ms)",
         lines,
@@ -131,10 +131,10 @@ def g23(found: Found) -> Answer:
             )
         if row["state"] == "full":
             number = [float(row["first"] + i) for i in range(100)]
-            for name, run in (("FAST", fast), ("DFTL", runs["dftl", "greedy"])):
+            for name, run in (("FAST", fast), ("DFTL", runs["dftl", "cost-benefit"])):
                 plots.append(
                     Plot(
-                        f"Figure 10: a hundred requests on {name} (full drive, greedy)",
+                        f"Figure 10: a hundred requests on {name} (full drive, cost-benefit)",
                         "request",
                         "time (ms)",
                         [
@@ -177,16 +177,16 @@ def g24(found: Found) -> Answer:
             )
             direction &= rising and response[-1] < response[0]
             fine &= rising and falling and abs(response[-1] - 1) <= 0.03
-            if victim == "greedy":
+            if victim == "cost-benefit":
                 name = f"{row['workload']}, {TOLD[state]}"
                 hits.append(Line(name, [8 * count for count in entries], ratio))
                 responses.append(Line(name, [8 * count for count in entries], response))
         told[state, victim] = (", ".join(texts), Verdict.of(fine, direction=direction))
     size = "cache of mapping entries, 8 B each"
     plots = [
-        Plot("Figure 11: hits (greedy)", size, "hits", hits, "bytes", "share", x_log=True),
+        Plot("Figure 11: hits (cost-benefit)", size, "hits", hits, "bytes", "share", x_log=True),
         Plot(
-            "Figure 11: response over the baseline's (greedy)",
+            "Figure 11: response over the baseline's (cost-benefit)",
             size,
             "mean response over the baseline's",
             responses,

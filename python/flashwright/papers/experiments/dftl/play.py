@@ -38,10 +38,18 @@ FINANCIAL, WHOLE, CELLO, TPCH, WEBSEARCH = (
 
 
 STAND_INS = {
-    FINANCIAL: "stand-in:trace=financial1,variant=gupta09-statistics-only",
-    WHOLE: "stand-in:trace=financial1,variant=statistics-only",
+    FINANCIAL: "stand-in:trace=financial1,variant=gupta09",
+    WHOLE: "stand-in:trace=financial1",
     CELLO: "stand-in:trace=cello99",
     TPCH: "stand-in:trace=tpc-h",
+    WEBSEARCH: "stand-in:trace=websearch1",
+}
+
+
+# The same without the locality of a head, where there is one.
+WITHOUT_HEADS = STAND_INS | {
+    FINANCIAL: "stand-in:trace=financial1,variant=gupta09-statistics-only",
+    WHOLE: "stand-in:trace=financial1,variant=statistics-only",
     WEBSEARCH: "stand-in:trace=websearch1,variant=statistics-only",
 }
 
@@ -177,12 +185,12 @@ def crossing(fast: Any, dftl: Any) -> float | None:
 
 
 def side_by_side(
-    source: Any, pages: int, state: str, playing: Mapping[str, Any]
+    source: Any, pages: int, state: str, playing: Mapping[str, Any], **how: Any
 ) -> list[dict[str, Any]]:
     """All schemes on one workload, with what compares their distributions of response times."""
     rows, cdfs = [], {}
     for scheme, victim in SCHEMES:
-        row, run = play(source, scheme, victim, pages, playing, state=state)
+        row, run = play(source, scheme, victim, pages, playing, state=state, **how)
         if run is not None:
             cdf = run.response_distribution["all"]
             cdfs[scheme, victim] = cdf
@@ -203,14 +211,19 @@ def side_by_side(
 
 
 def compare(
-    workload: str, source: Mapping[str, Any], pages: int, state: str, playing: Mapping[str, Any]
+    workload: str,
+    source: Mapping[str, Any],
+    pages: int,
+    state: str,
+    playing: Mapping[str, Any],
+    **how: Any,
 ) -> dict[str, Any]:
-    """A stand-in or a trace on all schemes."""
+    """A stand-in or a trace on all schemes; `how` goes to the drive."""
     found = workloads.trace(**source) if "path" in source else source["spec"]
     return {
         "workload": workload,
         "state": state,
-        "runs": side_by_side(found, pages, state, playing),
+        "runs": side_by_side(found, pages, state, playing, **how),
     }
 
 
@@ -222,7 +235,9 @@ def compare_head(workload: str, path: str, format: str, state: str) -> dict[str,
     return compare(workload, source, pages, state, {})
 
 
-def compare_replayed(workload: str, spec: str, pages: int, requests: int) -> dict[str, Any]:
+def compare_replayed(
+    workload: str, spec: str, pages: int, requests: int, **how: Any
+) -> dict[str, Any]:
     """A workload that comes twice: first all of it as writes, much later as it is, and only that counts."""
     run = drive("page", pages).play(spec, requests=requests, seed=1, keep_requests=True)
     t = run.requests().sort_by("arrival_ns")
@@ -248,15 +263,17 @@ def compare_replayed(workload: str, spec: str, pages: int, requests: int) -> dic
         options = pyarrow.csv.WriteOptions(include_header=False, delimiter=" ")
         pyarrow.csv.write_csv(table, path, options)
         source = {"path": str(path), "format": "mqsim", "addresses": "wrap"}
-        row = compare(workload, source, pages, "replayed", {"warmup": n})
+        row = compare(workload, source, pages, "replayed", {"warmup": n}, **how)
     return row | {"touched": float(touched.mean())}
 
 
-def extra_space(state: str, extra: float, pages: int, requests: int) -> dict[str, Any]:
+def extra_space(
+    spec: str, state: str, extra: float, pages: int, requests: int, **how: Any
+) -> dict[str, Any]:
     """The Financial workload with more space beside the active region."""
-    spec, playing = STAND_INS[FINANCIAL], {"requests": requests}
+    playing = {"requests": requests}
     rows = [
-        play(spec, scheme, victim, pages, playing, state=state, extra=extra)[0]
+        play(spec, scheme, victim, pages, playing, state=state, extra=extra, **how)[0]
         for scheme, victim in SCHEMES
     ]
     few, _ = play(spec, "fast", "", pages, playing, state=state, extra=extra, logs=EXTRA)
@@ -272,13 +289,14 @@ def rates(
     requests: int,
     warmup: int,
     steps: Sequence[int],
+    **how: Any,
 ) -> dict[str, Any]:
     """One scheme at growing rates of arrival."""
     points = []
     for step in steps:
         rate = round(2 * 2 ** (step / 2), 2)
         playing = {"requests": requests, "warmup": warmup}
-        row, _ = play(f"{workload}:rate={rate}", scheme, victim, pages, playing, state=state)
+        row, _ = play(f"{workload}:rate={rate}", scheme, victim, pages, playing, state=state, **how)
         points.append({"rate": rate, "response_ms": row.get("response_ms"), "error": row["error"]})
     return {
         "workload": workload,
@@ -289,12 +307,14 @@ def rates(
     }
 
 
-def window(state: str, pages: int, requests: int, warmup: int) -> dict[str, Any]:
+def window(
+    spec: str, state: str, pages: int, requests: int, warmup: int, **how: Any
+) -> dict[str, Any]:
     """Service and queueing of single requests, and the hundred around the longest service of FAST."""
     kept = {}
     for scheme, victim in (("fast", ""), ("dftl", "greedy"), ("dftl", "cost-benefit")):
         playing = {"requests": requests, "warmup": warmup, "keep_requests": True}
-        row, run = play(STAND_INS[FINANCIAL], scheme, victim, pages, playing, state=state)
+        row, run = play(spec, scheme, victim, pages, playing, state=state, **how)
         if run is None:
             return {"state": state, "error": row["error"]}
         t = run.requests()
@@ -325,10 +345,11 @@ def window(state: str, pages: int, requests: int, warmup: int) -> dict[str, Any]
     return {"state": state, "error": "", "first": first, "runs": rows}
 
 
-def sram(workload: str, state: str, victim: str, pages: int, requests: int) -> dict[str, Any]:
+def sram(
+    workload: str, spec: str, state: str, victim: str, pages: int, requests: int
+) -> dict[str, Any]:
     """DFTL with a growing cache of the mapping, and the baseline."""
     playing = {"requests": requests, "warmup": requests}
-    spec = STAND_INS[workload]
     baseline, _ = play(spec, "page", victim, pages, playing, state=state)
     rows = [
         play(spec, "dftl", victim, pages, playing, state=state, cmt=pages // divisor)[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from flashwright.papers import Job, Setting, part
 
@@ -18,6 +19,7 @@ from .play import (
     STAND_INS,
     TPCH,
     WEBSEARCH,
+    WITHOUT_HEADS,
     compare,
     compare_head,
     compare_replayed,
@@ -52,8 +54,9 @@ VICTIMS = ("greedy", "cost-benefit")
 
 
 def region(setting: Setting) -> int:
-    """Pages of the active region: 512 MiB, or 128 MiB."""
-    return 1 << 16 if setting.quick else 1 << 18
+    """Pages of the active region: 512 MiB if nothing else is given, or a quarter of it."""
+    pages = int(setting.given.get("region", 512)) << 9
+    return pages // 4 if setting.quick else pages
 
 
 def few(setting: Setting, requests: int) -> int:
@@ -61,11 +64,22 @@ def few(setting: Setting, requests: int) -> int:
     return requests // 4 if setting.quick else requests
 
 
+def stand_ins(setting: Setting) -> dict[str, str]:
+    """What is played for each workload."""
+    return STAND_INS if setting.given.get("locality", "head") == "head" else WITHOUT_HEADS
+
+
+def how(setting: Setting) -> dict[str, Any]:
+    """What is given for the drive in place of what is taken."""
+    named = {"extra": "extra", "cmt-entries": "cmt"}
+    return {named[name]: value for name, value in setting.given.items() if name in named}
+
+
 @part("comparison", cpu_s=(7, 21))
 def comparison(setting: Setting) -> list[Job]:
     """The workloads of Table 3 on drives that are full and erased."""
     listed = []
-    for (name, spec), state in itertools.product(STAND_INS.items(), PLAIN):
+    for (name, spec), state in itertools.product(stand_ins(setting).items(), PLAIN):
         playing = {"requests": few(setting, 600_000)}
         playing["warmup"] = few(setting, 100_000) if state == "full" else 0
         arguments = {
@@ -74,7 +88,7 @@ def comparison(setting: Setting) -> list[Job]:
             "pages": region(setting),
             "state": state,
             "playing": playing,
-        }
+        } | how(setting)
         listed.append(Job(compare, arguments, f"{name}, {state}"))
     for (name, (file, kind)), state in itertools.product(HEADS.items(), PLAIN):
         path = setting.trace(file)
@@ -92,10 +106,11 @@ def replayed(setting: Setting) -> list[Job]:
             compare_replayed,
             {
                 "workload": name,
-                "spec": STAND_INS[name],
+                "spec": stand_ins(setting)[name],
                 "pages": region(setting),
                 "requests": few(setting, 300_000),
-            },
+            }
+            | how(setting),
             f"{name}, written once first",
         )
         for name in (FINANCIAL, CELLO, TPCH, WEBSEARCH)
@@ -109,11 +124,13 @@ def extra(setting: Setting) -> list[Job]:
         Job(
             extra_space,
             {
+                "spec": stand_ins(setting)[FINANCIAL],
                 "state": state,
-                "extra": share,
                 "pages": region(setting),
                 "requests": few(setting, 300_000),
-            },
+            }
+            | how(setting)
+            | {"extra": share},
             f"{100 * share:.0f} % beside, {state}",
         )
         for state in PLAIN
@@ -137,7 +154,8 @@ def growing_rates(setting: Setting) -> list[Job]:
                 "requests": 60_000,
                 "warmup": 40_000,
                 "steps": list(range(0, 21, 2 if setting.quick else 1)),
-            },
+            }
+            | how(setting),
             f"{workload}, {scheme} {victim}, {state}",
         )
         for workload in ("dftl-a", "dftl-b")
@@ -154,11 +172,13 @@ def single_requests(setting: Setting) -> list[Job]:
         Job(
             window,
             {
+                "spec": stand_ins(setting)[FINANCIAL],
                 "state": state,
                 "pages": region(setting),
                 "requests": few(setting, 100_000),
                 "warmup": few(setting, 50_000),
-            },
+            }
+            | how(setting),
             f"single requests, {state}",
         )
         for state in PLAIN
@@ -173,6 +193,7 @@ def growing_sram(setting: Setting) -> list[Job]:
             sram,
             {
                 "workload": name,
+                "spec": stand_ins(setting)[name],
                 "state": state,
                 "victim": victim,
                 "pages": region(setting),

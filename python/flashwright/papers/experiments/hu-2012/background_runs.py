@@ -260,8 +260,8 @@ QUICK = 16  # by what a quick run divides drive, RAM and requests
 BLOCKS, LOGS, KEPT = 65_536, 655, 4
 # Stand-ins: what is played, and requests before measuring and measured: caches that let single pages go merge for each.
 STAND_INS = {
-    "Financial1": ("stand-in:trace=financial1,variant=statistics-only", 50_000, 100_000),
-    "Exchange": ("stand-in:trace=exchange,variant=hu12-statistics-only", 20_000, 30_000),
+    "Financial1": ("stand-in:trace=financial1", 50_000, 100_000),
+    "Exchange": ("stand-in:trace=exchange,variant=hu12", 20_000, 30_000),
     "TPC-E": ("stand-in:trace=tpc-e,variant=hu12", 50_000, 70_000),
 }
 # The head of a real trace: requests, how often it is played before measuring and measured, and MiB of RAM, since it

@@ -7,7 +7,7 @@ from typing import Any
 
 from flashwright.papers import Answer, Found, Line, Plot, Verdict
 
-from .ram_play import HEADS, SPARE, STAND_INS
+from .ram_play import HEADS, OWN_HEADS, STAND_INS
 
 Row = Mapping[str, Any]
 Ratios = dict[float, float]
@@ -30,20 +30,20 @@ KEEPS_UP = 0.98  # busy for a larger share of the time, a drive does not keep up
 
 
 class Runs:
-    """The runs of one workload on the drive that is the norm, and what else the rows hold of it."""
+    """The runs of one workload that are set apart by `varied`, and what else the rows hold of it."""
 
-    def __init__(self, found: Found, workload: str, state: str = "sequential") -> None:
-        self.workload, self.state = workload, state
+    def __init__(self, found: Found, workload: str, varied: str = "") -> None:
+        self.workload, self.varied = workload, varied
         rows = [row for part in found.values() for row in part if row.get("workload") == workload]
-        norm = [
-            row
-            for row in rows
-            if (row["spare"], row["state"], row["more_blocks"]) == (SPARE, state, 0)
-        ]
+        norm = [row for row in rows if row["varied"] == varied]
         self.errors = [row["error"] for row in norm if row["error"]]
         self.all = [row for row in rows if not row["error"]]
         self.rows = {(row["scheme"], float(row["ram"])): row for row in norm if not row["error"]}
         self.real = any(row["real"] for row in self.all)
+        # Whether magnitudes say something: a whole trace, or a stand-in with the locality of its own head.
+        self.telling = (self.real and workload not in HEADS) or (
+            workload in OWN_HEADS and any(row["locality"] == "head" for row in self.all)
+        )
 
     @property
     def label(self) -> str:
@@ -53,7 +53,7 @@ class Runs:
         if self.real:
             return f"{self.workload}, the whole trace"
         told = f"stand-in for {self.workload}" if self.workload in STAND_INS else self.workload
-        return told if self.state == "sequential" else f"{told}, filled in random order"
+        return f"{told}, {self.varied}" if self.varied else told
 
     def get(self, scheme: str, ram: float) -> Row:
         """The run of a scheme; page mapping has the same at all sizes."""
@@ -118,7 +118,7 @@ def judged(
     """The answer of one rule on the workloads that decide, and what it says of others beside them.
 
     Of several workloads all must meet the rule; the direction is met if it is on more than half of them.
-    `beside` are workloads and states of the drive, told with what the rule would say of them.
+    `beside` are workloads and what sets their runs apart, told with what the rule would say of them.
     """
     every = [Runs(found, name) for name in workloads]
     errors = [f"{each.label}: {each.errors[0]}" for each in every if each.errors]
@@ -130,15 +130,16 @@ def judged(
         text if one else f"{runs.workload}: {text} ({verdict})"
         for runs, (text, verdict) in zip(every, answers, strict=True)
     ]
-    for name, state in beside:
-        other = Runs(found, name, state)
+    also = {}
+    for name, varied in beside:
+        other = Runs(found, name, varied)
         if other.rows:
             text, verdict = rule(other)
+            also[other.label] = verdict
             told.append(f"Beside it, {other.label}: {f'{text}, ' if one else ''}would be {verdict}")
     drawn = [plot for runs in every for plot in plots(runs)] if plots else []
-    return Answer(
-        together(verdict for _, verdict in answers), ". ".join(told), played(every), plots=drawn
-    )
+    verdict = together(verdict for _, verdict in answers)
+    return Answer(verdict, ". ".join(told), played(every), plots=drawn, also=also)
 
 
 def played(every: Sequence[Runs]) -> str:
@@ -160,8 +161,8 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def magnitude(runs: Runs, met: bool, direction: bool) -> Verdict:
-    """Only the real trace has a say in magnitudes: neither a stand-in nor a head has."""
-    return Verdict.of(met and runs.real and runs.workload not in HEADS, direction)
+    """The verdict on a magnitude, which not every workload can show."""
+    return Verdict.of(met and runs.telling, direction)
 
 
 def mostly(flags: Iterable[bool]) -> bool:

@@ -6,7 +6,7 @@ Parts that list these jobs are in ram_runs.py, so that changing those plays noth
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,17 @@ HEAD_1, HEAD_MSN = "first 10,000 requests of Financial 1", "first 149,999 reques
 
 # What is played, and requests before measuring and measured.
 STAND_INS = {
-    FINANCIAL_1: ("stand-in:trace=financial1,variant=statistics-only", 500_000, 1_000_000),
-    FINANCIAL_2: ("stand-in:trace=financial2,variant=hu12-statistics-only", 1_500_000, 1_500_000),
-    EXCHANGE: ("stand-in:trace=exchange,variant=hu12-statistics-only", 200_000, 300_000),
-    BUILD: ("stand-in:trace=build,variant=hu12-statistics-only", 400_000, 600_000),
-    MSN: ("stand-in:trace=msn,variant=hu12-statistics-only", 200_000, 400_000),
+    FINANCIAL_1: ("stand-in:trace=financial1,variant=whole", 500_000, 1_000_000),
+    FINANCIAL_2: ("stand-in:trace=financial2,variant=hu12", 1_500_000, 1_500_000),
+    EXCHANGE: ("stand-in:trace=exchange,variant=hu12", 200_000, 300_000),
+    BUILD: ("stand-in:trace=build,variant=hu12", 400_000, 600_000),
+    MSN: ("stand-in:trace=msn,variant=hu12", 200_000, 400_000),
     TPC_E: ("stand-in:trace=tpc-e,variant=hu12", 500_000, 700_000),
 }
+IN_ORDER, WHOLE_MAP = "filled in order", "the whole map in RAM"  # what sets runs apart
 TOLD_REQUESTS = (500_000, 700_000)
+# The stand-ins that have the locality of a head of the trace itself, so that a magnitude says something.
+OWN_HEADS = (FINANCIAL_1, MSN)
 # Of real traces: format, requests, how often they are played before measuring and measured.
 HEADS = {HEAD_1: ("spc", 10_000, 60, 60), HEAD_MSN: ("disksim", 149_999, 4, 4)}
 # Whole ones: format and requests, of which the first half is not measured.
@@ -93,13 +96,21 @@ def play(
     scale: int = 1,
     more_blocks: int = 0,
     path: str | None = None,
+    locality: str = "head",
+    gc_arm: Mapping[str, str] | None = None,
+    varied: str = "",
 ) -> dict[str, Any]:
-    """One run on the large drive, boiled down to a row; with `path`, a real trace."""
+    """One run on the large drive, boiled down to a row; with `path`, a real trace.
+
+    `varied` is what sets the run apart from those by which claims are decided, such as another state of the drive.
+    """
     told = {"workload": workload, "scheme": scheme, "ram": ram, "spare": spare, "state": state}
-    told |= {"more_blocks": more_blocks, "real": path is not None, "error": ""}
-    ssd = Ssd.named("hu-2012").with_(drive(scheme, ram, spare, scale, more_blocks))
+    told |= {"locality": locality, "varied": varied, "real": path is not None, "error": ""}
+    given = drive(scheme, ram, spare, scale, more_blocks)
+    given |= {f"ram.gc-arm.{key}": value for key, value in (gc_arm or {}).items()}
+    ssd = Ssd.named("hu-2012").with_(given)
     with tempfile.TemporaryDirectory() as folder:
-        source, warmup, requests = _source(workload, scale, path, Path(folder))
+        source, warmup, requests = _source(workload, scale, path, Path(folder), locality)
         try:
             run = ssd.precondition(state).play(
                 source, requests=requests, warmup=warmup, seed=1, window="off"
@@ -110,7 +121,7 @@ def play(
 
 
 def _source(
-    workload: str, scale: int, path: str | None, folder: Path
+    workload: str, scale: int, path: str | None, folder: Path, locality: str
 ) -> tuple[workloads.Source | str, int, int | None]:
     """What is played, and requests before measuring and measured."""
     if path is not None and workload in HEADS:
@@ -126,6 +137,8 @@ def _source(
         tell(file, BLOCKS // scale, before + measured)
         return workloads.trace(file, format="mqsim"), before, measured
     spec, before, measured = STAND_INS[workload]
+    if locality != "head" and workload != TPC_E:
+        spec = f"{spec}-{locality}".replace("whole-", "")
     return spec, before // scale, measured // scale
 
 

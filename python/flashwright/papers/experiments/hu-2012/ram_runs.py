@@ -8,7 +8,19 @@ from typing import Any
 from flashwright.papers import Job, Setting, part
 
 from . import ram_play
-from .ram_play import BUILD, EXCHANGE, FINANCIAL_1, FINANCIAL_2, HEAD_1, HEAD_MSN, MSN, TOLD, TPC_E
+from .ram_play import (
+    BUILD,
+    EXCHANGE,
+    FINANCIAL_1,
+    FINANCIAL_2,
+    HEAD_1,
+    HEAD_MSN,
+    IN_ORDER,
+    MSN,
+    TOLD,
+    TPC_E,
+    WHOLE_MAP,
+)
 
 SIZES_2 = (8, 16, 24, 32, 48, 64)
 SIZES_3 = (8, 16, 32, 48, 64, 80)  # chapter 3 looks beyond the 64 MiB of the whole table
@@ -17,7 +29,8 @@ QUICK_2 = (8, 16, 32, 64)
 QUICK_3 = (*QUICK_2, 80)
 HEAD_SIZES_2 = (2, 4, 8, 16, 24, 32)  # the head of Financial 1 writes 14 MiB
 HEAD_SIZES_3 = HEAD_SIZES_2[:4]
-TOLD_SIZES = (16, 64)
+TOLD_SIZES = (16, 32, 64)
+TOLD_SIZES_3 = (*TOLD_SIZES, 80)
 USUAL = 16  # figure 2.8
 TABLE_2_1 = 31.4375  # what table 2.1 leaves BPLRU of 32 MiB
 THRESHOLDS = (0.1, 0.01, 0.0001, 0.00001)  # beside the 0.001 of all other runs
@@ -35,17 +48,34 @@ def whole(setting: Setting, workload: str) -> str | None:
     return next((path for path in found if path is not None), None)
 
 
+def reading(setting: Setting, workload: str) -> dict[str, Any]:
+    """What the dissertation leaves open, as the setting gives it, for :func:`ram_play.play`."""
+    state = "fill-tpc-e" if workload == TOLD else "fill"
+    taken = {"fill": "sequential", "fill-tpc-e": "random"} | setting.given
+    gc_arm = {
+        name.removeprefix("gc-arm-"): str(value)
+        for name, value in setting.given.items()
+        if name.startswith("gc-arm-")
+    }
+    named = {name: setting.given[name] for name in ("spare", "locality") if name in setting.given}
+    return {"state": taken[state]} | named | ({"gc_arm": gc_arm} if gc_arm else {})
+
+
 def jobs(
     setting: Setting, workload: str, schemes: Iterable[str], sizes: Iterable[float], **given: Any
 ) -> list[Job]:
-    """Runs of schemes at sizes of RAM in MiB."""
+    """Runs of schemes at sizes of RAM in MiB; what is given here goes before what the setting gives."""
     path = given.pop("path", None) or whole(setting, workload)
     given |= {"path": path} if path else {}
-    given |= {"scale": ram_play.QUICK} if setting.quick else {}
+    given = reading(setting, workload) | given
+    scale = ram_play.QUICK if setting.quick else setting.divisor
+    given |= {"scale": scale} if scale > 1 else {}
     listed = []
     for scheme in schemes:
         for ram in (0,) if scheme == "page" else sizes:
             arguments = {"workload": workload, "scheme": scheme, "ram": ram} | given
+            if scheme != "gc-arm":
+                arguments.pop("gc_arm", None)
             listed.append(Job(ram_play.play, arguments, f"{workload}, {scheme}, {ram:g} MiB"))
     return listed
 
@@ -172,24 +202,24 @@ def tpc_e_partition(setting: Setting) -> list[Job]:
     return partition(setting, TPC_E)
 
 
-@part("told", cpu_s=(1, 20))
+@part("told", cpu_s=(4, 60))
 def told(setting: Setting) -> list[Job]:
     """TPC-E with the order of writes of which section 3.3.2 tells: chapter 2."""
-    found = jobs(setting, TOLD, ("page", "bplru", "dftl"), TOLD_SIZES)
+    found = jobs(setting, TOLD, ("page", "bplru", "dftl"), TOLD_SIZES_3)
     return found + pud_lru(setting, TOLD, sizes=TOLD_SIZES)
 
 
-@part("told-partition", cpu_s=(1, 20))
+@part("told-partition", cpu_s=(4, 100))
 def told_partition(setting: Setting) -> list[Job]:
     """The same: chapter 3."""
-    return jobs(setting, TOLD, ("ap", "gc-arm"), TOLD_SIZES)
+    return jobs(setting, TOLD, ("ap", "gc-arm"), TOLD_SIZES_3)
 
 
-@part("told-random", cpu_s=(4, 77))
-def told_random(setting: Setting) -> list[Job]:
-    """The same on a drive that was filled in random order."""
-    schemes = ("page", "bplru", "dftl", "ap", "gc-arm")
-    return jobs(setting, TOLD, schemes, [USUAL], state="random")
+@part("told-in-order", cpu_s=(1, 20))
+def told_in_order(setting: Setting) -> list[Job]:
+    """The same on a drive that was filled in order."""
+    schemes = ("page", "bplru", "pud-lru", "dftl", "ap", "gc-arm")
+    return jobs(setting, TOLD, schemes, [USUAL], state="sequential", varied=IN_ORDER)
 
 
 @part("spare", cpu_s=(2, 41))
@@ -199,7 +229,9 @@ def spare(setting: Setting) -> list[Job]:
         job
         for workload in (TPC_E, TOLD)
         for share in (0.01, 0.07)
-        for job in jobs(setting, workload, ("dftl", "ap", "gc-arm"), [USUAL], spare=share)
+        for job in jobs(
+            setting, workload, ("dftl", "ap", "gc-arm"), [USUAL], spare=share, varied="spare"
+        )
     ]
 
 
@@ -211,7 +243,7 @@ def whole_map(setting: Setting) -> list[Job]:
     return [
         job
         for workload in (FINANCIAL_1, EXCHANGE)
-        for job in jobs(setting, workload, ["dftl"], [64], more_blocks=blocks)
+        for job in jobs(setting, workload, ["dftl"], [64], more_blocks=blocks, varied=WHOLE_MAP)
     ]
 
 

@@ -137,7 +137,7 @@ def mixing_jobs(setting: Setting) -> list[Job]:
 def source(workload: str, trace: str, form: str, addresses: str) -> Any:
     """What is played: a trace where there is one, else the stand-in of that name."""
     if not trace:
-        return f"stand-in:{workload},variant=statistics-only"
+        return f"stand-in:{workload}"
     return workloads.trace(trace, format=form, addresses=addresses)  # type: ignore[arg-type]
 
 
