@@ -128,6 +128,7 @@ def d4_11(found: Found) -> Answer:
     )
     number = all(count(more, phase) > count(half, phase) for phase in (1, 2))
     high = all(height(more, phase) > height(half, phase) for phase in (1, 2))
+    beyond = all(more["far_share"][phase] > half["far_share"][phase] for phase in (1, 2))
     return Answer(
         Verdict.of(there and number and high, direction=there and (number or high)),
         "; ".join(
@@ -141,6 +142,7 @@ def d4_11(found: Found) -> Answer:
             for each in (half, more)
         ),
         plots=[density_plot("intel-320", each) for each in (half, more)],
+        also={"the share of reads beyond, in place of the height": Verdict.of(there and beyond)},
     )
 
 
@@ -285,4 +287,7 @@ def d4_15(found: Found) -> Answer:
                 points=True,
             )
         ],
+        also={
+            "any pair that reaches 95 % of the peak": Verdict.of(min(reach) >= 0.95),
+        },
     )

@@ -252,10 +252,15 @@ def gain_claim(
     deciding, real = of_real(rows, workload)
     changes = {way: gains(rows, deciding, way) for way in WAYS}
     every = [row for way in WAYS for row in changes[way]]
-    grown = [row["size_kib"] for row in every if row["zones"] in zones]
-    top = max(row["mb_per_s"] for row in every)
-    sized = any(abs(each - size) <= margin for each in grown)
-    verdict = Verdict.of(real and top > 0 and sized, top > 0 and (max(grown) > 0 if real else True))
+
+    def over(every: Sequence[Row]) -> Verdict:
+        grown = [row["size_kib"] for row in every if row["zones"] in zones]
+        top = max(row["mb_per_s"] for row in every)
+        sized = any(abs(each - size) <= margin for each in grown)
+        grows = max(grown) > 0 if real else True
+        return Verdict.of(real and top > 0 and sized, top > 0 and grows)
+
+    unmerged = [row for way in WAYS for row in gains(rows, deciding, way, "none")]
     words = [f"{way} of each zone {best(changes[way])}" for way in WAYS]
     alone = best(gains(rows, deciding, "all", "none"))
     words.append(f"all, against requests that nobody merges, {alone}")
@@ -265,10 +270,11 @@ def gain_claim(
     counted = [count for count in zones if count in {row["zones"] for row in every}]
     printed = Line("printed", counted[-1:], [1 + size / 100], paper=True)
     return Answer(
-        verdict,
+        over(every),
         f"{name_of(deciding)}: {'; '.join(words)}{reasons_told(found, deciding)}",
         workload=f"{name_of(deciding)}, as fast as possible",
         plots=[*zone_plots(rows, deciding, figure), size_plot(rows, deciding, figure, printed)],
+        also={"a noop that merges nothing": over(unmerged)},
     )
 
 

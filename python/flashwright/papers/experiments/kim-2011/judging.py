@@ -117,6 +117,6 @@ def judged(
     """A rule under the main reading, with its verdicts under the others beside."""
     main, *others = readings(rows).items()
     verdict, ours = rule(main[1])
-    beside = "; ".join(f"{name}: {rule(found)[0]}" for name, found in others)
-    text = ". ".join(part for part in (ours, more, beside and f"Other readings: {beside}") if part)
-    return Answer(verdict, text, plots=plots(main[1]))
+    text = ". ".join(part for part in (ours, more) if part)
+    also = {name: rule(found)[0] for name, found in others}
+    return Answer(verdict, text, plots=plots(main[1]), also=also)
