@@ -53,15 +53,19 @@ PLAIN = ("full", "erased")
 VICTIMS = ("greedy", "cost-benefit")
 
 
+def divisor(setting: Setting) -> int:
+    """By what region and requests are divided."""
+    return 4 if setting.quick else setting.divisor
+
+
 def region(setting: Setting) -> int:
-    """Pages of the active region: 512 MiB if nothing else is given, or a quarter of it."""
-    pages = int(setting.given.get("region", 512)) << 9
-    return pages // 4 if setting.quick else pages
+    """Pages of the active region: 512 MiB if nothing else is given, or a part of it."""
+    return (int(setting.given.get("region", 512)) << 9) // divisor(setting)
 
 
 def few(setting: Setting, requests: int) -> int:
-    """A number of requests, or a quarter of it for a region of a quarter."""
-    return requests // 4 if setting.quick else requests
+    """A number of requests, or the part of it that goes with the region."""
+    return requests // divisor(setting)
 
 
 def stand_ins(setting: Setting) -> dict[str, str]:
