@@ -129,10 +129,13 @@ def test_what_is_left_open_reaches_the_runs(paper: Paper) -> None:
     told = {"state": "random", "spare": 0.07, "locality": "statistics-only", "scale": 4}
     for job in jobs:
         assert told.items() <= job.arguments.items()
-        assert ("gc_arm" in job.arguments) == (job.arguments["scheme"] == "gc-arm")
+        assert ("manager" in job.arguments) == (job.arguments["scheme"] == "gc-arm")
     # TPC-E as described has a state of its own.
-    assert {job.arguments["state"] for job in runs.told(Setting(given=given))} == {"random"}
-    small = runs.ram_play.play(SECOND, "gc-arm", 8, scale=16, gc_arm={"tie": "block"})
+    states = {
+        job.arguments["scheme"]: job.arguments["state"] for job in runs.told(Setting(given=given))
+    }
+    assert (states["dftl"], states["pud-lru"], states["bplru"]) == ("random", *["sequential"] * 2)
+    small = runs.ram_play.play(SECOND, "gc-arm", 8, scale=16, manager={"tie": "block"})
     assert small["error"] == "" and small["locality"] == "head"
 
 

@@ -97,7 +97,7 @@ def play(
     more_blocks: int = 0,
     path: str | None = None,
     locality: str = "head",
-    gc_arm: Mapping[str, str] | None = None,
+    manager: Mapping[str, str] | None = None,
     varied: str = "",
 ) -> dict[str, Any]:
     """One run on the large drive, boiled down to a row; with `path`, a real trace.
@@ -107,7 +107,8 @@ def play(
     told = {"workload": workload, "scheme": scheme, "ram": ram, "spare": spare, "state": state}
     told |= {"locality": locality, "varied": varied, "real": path is not None, "error": ""}
     given = drive(scheme, ram, spare, scale, more_blocks)
-    given |= {f"ram.gc-arm.{key}": value for key, value in (gc_arm or {}).items()}
+    name = scheme.split()[0]
+    given |= {f"ram.{name}.{key}": value for key, value in (manager or {}).items()}
     ssd = Ssd.named("hu-2012").with_(given)
     with tempfile.TemporaryDirectory() as folder:
         source, warmup, requests = _source(workload, scale, path, Path(folder), locality)

@@ -52,13 +52,18 @@ def reading(setting: Setting, workload: str) -> dict[str, Any]:
     """What the dissertation leaves open, as the setting gives it, for :func:`ram_play.play`."""
     state = "fill-tpc-e" if workload == TOLD else "fill"
     taken = {"fill": "sequential", "fill-tpc-e": "random"} | setting.given
-    gc_arm = {
-        name.removeprefix("gc-arm-"): str(value)
-        for name, value in setting.given.items()
-        if name.startswith("gc-arm-")
-    }
     named = {name: setting.given[name] for name in ("spare", "locality") if name in setting.given}
-    return {"state": taken[state]} | named | ({"gc_arm": gc_arm} if gc_arm else {})
+    return {"state": taken[state]} | named
+
+
+def of_manager(setting: Setting, scheme: str) -> dict[str, Any]:
+    """The same for a manager of RAM: its settings that the dissertation leaves open."""
+    given = {
+        name.removeprefix(f"{scheme}-"): str(value)
+        for name, value in setting.given.items()
+        if name.startswith(f"{scheme}-")
+    }
+    return {"manager": given} if given else {}
 
 
 def jobs(
@@ -74,8 +79,11 @@ def jobs(
     for scheme in schemes:
         for ram in (0,) if scheme == "page" else sizes:
             arguments = {"workload": workload, "scheme": scheme, "ram": ram} | given
-            if scheme != "gc-arm":
-                arguments.pop("gc_arm", None)
+            manager = scheme.split()[0]
+            arguments |= of_manager(setting, manager)
+            if workload == TOLD and manager in ("bplru", "pud-lru"):
+                # Under log blocks old data lie in order either way; a fill in random order would linger in the buffer.
+                arguments["state"] = "sequential"
             listed.append(Job(ram_play.play, arguments, f"{workload}, {scheme}, {ram:g} MiB"))
     return listed
 
