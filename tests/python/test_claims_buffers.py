@@ -215,6 +215,13 @@ def test_time_is_the_service_where_a_drive_does_not_keep_up(paper: Paper) -> Non
     assert runs.ratios("bplru", "dftl", "time") == {8.0: 2.0}
 
 
+def test_schemes_that_never_erase_are_equal(paper: Paper) -> None:
+    rows = [row(FIRST, scheme, 8, erases=0) for scheme in ("gc-arm", "ap")]
+    runs = module(paper, "ram_judge").Runs({"part": rows}, FIRST)
+    assert runs.ratios("gc-arm", "ap", "erases") == {8.0: 1.0}
+    assert not runs.below("gc-arm", "ap", "erases")
+
+
 def test_an_ordering_on_several_traces(paper: Paper) -> None:
     def thresholds(workload: str, worst: float) -> list[dict[str, Any]]:
         others = [row(workload, f"pud-lru {t}", 16, erases=worst * 100) for t in ("0.1", "0.01")]

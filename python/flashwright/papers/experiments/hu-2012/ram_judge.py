@@ -60,13 +60,14 @@ class Runs:
         return self.rows[scheme, 0.0 if scheme == "page" else float(ram)]
 
     def sizes(self, *schemes: str) -> list[float]:
-        """Sizes at which all the schemes were played and one of them erased anything."""
-        found = []
+        """Sizes at which all the schemes were played and one of them erased anything; all sizes if none ever did."""
+        played, erased = [], []
         for ram in sorted({ram for _, ram in self.rows if ram and ram == int(ram)}):
             rows = [self.rows.get((each, 0.0 if each == "page" else ram)) for each in schemes]
-            if all(rows) and any(row["erases"] for row in rows if row):
-                found.append(ram)
-        return found
+            if all(rows):
+                played.append(ram)
+                erased += [ram] if any(row["erases"] for row in rows if row) else []
+        return erased or played
 
     def of(self, scheme: str, ram: float, metric: str) -> float:
         """A figure of a run; 0 where there is nothing to take a mean of."""
