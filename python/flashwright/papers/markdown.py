@@ -99,9 +99,17 @@ def otherwise(each: Mapping[str, Any]) -> str:
     taken, *others = each.get("searched") or [None]
     if taken is not None and others:
         found = [(one["given"], one["verdict"]) for one in others]
-        told.append(
-            f"Searched on smaller drives, {taken['verdict']} as taken: {_by_verdict(found)}."
-        )
+        other = [(given, verdict) for given, verdict in found if verdict != taken["verdict"]]
+        same = len(found) - len(other)
+        if other:
+            told.append(
+                f"Searched on smaller drives, {taken['verdict']} as taken: {_by_verdict(other)}"
+                + (f"; the same with {same} other{'s' * (same > 1)}." if same else ".")
+            )
+        else:
+            told.append(
+                f"Searched on smaller drives, {taken['verdict']} as taken, and so with each of {same} other readings."
+            )
     return " ".join(told)
 
 
@@ -114,10 +122,11 @@ def _by_verdict(found: Iterable[tuple[str, str]]) -> str:
 def reproduced_with(each: Mapping[str, Any]) -> list[str]:
     """The readings under which the rule of a claim is met that it does not meet as taken."""
     also = [name for name, verdict in (each.get("also") or {}).items() if verdict == "reproduced"]
+    taken, *others = each.get("searched") or [{"verdict": "reproduced"}]
     searched = [
         f"{one['given']} (searched on smaller drives)"
-        for one in (each.get("searched") or [])[1:]
-        if one["verdict"] == "reproduced"
+        for one in others
+        if one["verdict"] == "reproduced" != taken["verdict"]
     ]
     return also + searched
 

@@ -163,11 +163,15 @@ def orders(drive: str, sizes_kib: Sequence[int], total_mib: int) -> Row:
     return {"drive": drive, "total_mib": total_mib, "sizes": rows}
 
 
+UNLIMITED_S = 30 * 86_400.0
+
+
 def probed(drive: str, mode: str, only: Sequence[str], settings: Mapping[str, str]) -> Row:
     """What our probes find of a drive of which they see only times, and how long that took it."""
     ssd = Ssd.named(drive).with_(settings)
     with Target(ssd) as target:
-        result = probe(target, mode=mode, only=only)  # type: ignore[arg-type]
+        # The paper's procedures had no limit of time.
+        result = probe(target, mode=mode, only=only, drive_time=UNLIMITED_S)  # type: ignore[arg-type]
     geometry, buffers = ssd.config["geometry"], ssd.config["controller"]
     chips = geometry["channels"] * geometry["dies-per-channel"] * geometry["planes-per-die"]
     page_kib = int(geometry["page-size"].split()[0])
