@@ -44,6 +44,7 @@ mod ordered;
 mod parallel;
 mod replacing;
 mod serial;
+mod soonest;
 mod times;
 
 pub(crate) use chips::errors_of;

@@ -13,6 +13,7 @@ use fifo::Fifo;
 use flashwright_config::{DieOrderName, DriveConfig};
 use reads_first::ReadsFirst;
 use serde::{Deserialize, Serialize};
+use std::hint::select_unpredictable;
 
 /// Which queue of its die a command waits in, the one that goes first first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -29,8 +30,6 @@ pub(super) enum Group {
 pub(super) const GROUPS: usize = 3;
 
 impl Group {
-    const ALL: [Self; GROUPS] = [Self::Reads, Self::Writes, Self::Rest];
-
     #[inline(always)]
     pub fn of_class(class: OpClass) -> Self {
         match class {
@@ -63,22 +62,26 @@ impl Heads {
 
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        Group::ALL.iter().all(|group| !self.has(*group))
+        let [reads, writes, rest] = self.0;
+        reads & writes & rest == Self::NOTHING
     }
 
     /// The group of the oldest command.
     #[inline(always)]
     pub fn oldest(&self) -> Option<Group> {
         let [reads, writes, rest] = self.0;
-        let first = if reads < writes { Group::Reads } else { Group::Writes };
-        let oldest = if rest < reads.min(writes) { Group::Rest } else { first };
+        let first = select_unpredictable(reads < writes, Group::Reads, Group::Writes);
+        let oldest = select_unpredictable(rest < reads.min(writes), Group::Rest, first);
         self.has(oldest).then_some(oldest)
     }
 
     /// The first group with a command.
     #[inline(always)]
     pub fn first_group(&self) -> Option<Group> {
-        Group::ALL.into_iter().find(|group| self.has(*group))
+        // Without a branch: which groups have commands is a coin toss.
+        let behind_reads = select_unpredictable(self.has(Group::Writes), Group::Writes, Group::Rest);
+        let first = select_unpredictable(self.has(Group::Reads), Group::Reads, behind_reads);
+        (!self.is_empty()).then_some(first)
     }
 }
 

@@ -306,16 +306,17 @@ impl Ordered {
         self.pending[page as usize / 64] |= 1 << (page % 64);
     }
 
+    /// The program of a page has ended, if `ends`.
     #[inline(always)]
-    pub(super) fn ends_pending(&mut self, page: u32) {
-        self.pending[page as usize / 64] &= !(1 << (page % 64));
+    pub(super) fn ends_pending(&mut self, page: u32, ends: bool) {
+        self.pending[page as usize / 64] &= !(u64::from(ends) << (page % 64));
     }
 
     /// No page of a block is under way any more.
     fn forget_pending(&mut self, block: BlockId, geometry: &Geometry) {
         let first = geometry.first_page(block).0;
         for page in first..first + geometry.pages_per_block() {
-            self.ends_pending(page);
+            self.ends_pending(page, true);
         }
     }
 }

@@ -21,6 +21,7 @@ mod suspend;
 
 use super::order::{GROUPS, Heads, Order};
 use super::replacing::Replacing;
+use super::soonest::Soonest;
 use super::times::{BITS_MAX, ChipTimes};
 use super::{BusyTimes, ChipFigures, NONE};
 use command::{COMMANDS, Commands, Kind};
@@ -73,8 +74,10 @@ enum Stage {
     Last,
 }
 
-/// When something happens on a die: what it wants of its bus, and the end of its command.
+/// When something happens on a die: what it wants of its bus, and the end of its command. On a cache line of its own: those of a channel
+/// are looked at for every event there.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[repr(align(64))]
 struct Lane {
     /// When its command ends, if that is known; else [`NEVER`].
     ends: u64,
@@ -196,7 +199,7 @@ pub struct Ordered {
     lanes: Vec<Lane>,
     channels: Vec<Channel>,
     /// By channel: twice the time of what happens there next, and 1 if dies or the bus act; ends of commands come first.
-    keys: Vec<u64>,
+    keys: Soonest,
     commands: Commands,
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
@@ -272,7 +275,7 @@ impl Ordered {
                 .collect(),
             lanes: vec![Lane::FREE; dies],
             channels: vec![Channel { free_at: 0, busy: 0, due: 0 }; channels],
-            keys: vec![NEVER; channels],
+            keys: Soonest::new(channels),
             commands: Commands::default(),
             slots: Vec::new(),
             slots_free: Vec::new(),
@@ -324,7 +327,7 @@ impl Ordered {
     /// As [`Self::next_completion`]; `LOOKS` where a die may decide while nothing happens.
     fn run<const LOOKS: bool>(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
-            let (channel, key, rival) = self.next_of_channels();
+            let (channel, key) = self.keys.first();
             let (at, acts) = (key / 2, key % 2);
             // At the same time commands end first, then requests complete, then dies and buses act.
             if self.done_at < at + acts {
@@ -336,8 +339,8 @@ impl Ordered {
             if acts == 0 {
                 let another = self.command_ends(channel, at);
                 // Where nothing else ends or completes at this time, what follows needs no further look at the channels.
-                let acts_now = !another && rival > key && self.done_at > at && at < until;
-                if !acts_now || self.channels[channel].due == 0 {
+                let is_alone = !another && self.done_at > at && at < until && self.keys.count_up_to(key) == 1;
+                if !is_alone || self.channels[channel].due == 0 {
                     self.plan::<LOOKS>(channel, at);
                     continue;
                 }
@@ -357,23 +360,10 @@ impl Ordered {
         Some((slot, end))
     }
 
-    /// The channel where something happens next, its key, and the least key of the others.
-    #[inline(always)]
-    fn next_of_channels(&self) -> (usize, u64, u64) {
-        let (mut chosen, mut first, mut rival) = (0, NEVER, NEVER);
-        for (channel, key) in self.keys.iter().enumerate() {
-            // Without a branch: which channel is first is a coin toss.
-            rival = rival.min(first.max(*key));
-            chosen = if *key < first { channel } else { chosen };
-            first = first.min(*key);
-        }
-        (chosen, first, rival)
-    }
-
     /// The time of the next event, before which nothing completes; the largest number if there is none.
     #[must_use]
     pub fn next_event(&self) -> u64 {
-        match self.next_of_channels().1 {
+        match self.keys.first().1 {
             NEVER => self.done_at,
             key => self.done_at.min(key / 2),
         }

@@ -5,6 +5,8 @@ use super::{Begin, Die, Lane, NEVER, Ordered, Stage};
 use crate::engine::NONE;
 use crate::engine::order::{Group, Heads};
 use flashwright_config::BusOrder;
+use std::hint::select_unpredictable;
+use std::ops::Range;
 
 impl Ordered {
     /// A command waits for nothing but its die; of a run, a part.
@@ -23,8 +25,8 @@ impl Ordered {
     pub(super) fn decide_at(&mut self, die: usize, now: u64) {
         let Die { channel, bit, .. } = self.dies[die];
         self.channels[channel as usize].due |= bit;
-        let key = &mut self.keys[channel as usize];
-        *key = (*key).min(2 * now + 1);
+        let key = self.keys.of(channel as usize).min(2 * now + 1);
+        self.keys.set(channel as usize, key);
     }
 
     /// Puts a command in the queue of its die, by age.
@@ -105,15 +107,14 @@ impl Ordered {
         let command = &mut self.commands[id];
         let (mut kind, mut part, mut page) = (command.kind, 0, command.page);
         if kind == Kind::Copies {
-            if command.programs < command.reads && command.unmet == 0 {
-                (kind, part) = (Kind::Program, 2 * command.programs + 1);
-                page += command.programs;
-                command.programs += 1;
-                command.suspensions = 0;
-            } else {
-                (kind, part) = (Kind::Read, 2 * command.reads);
-                command.reads += 1;
-            }
+            // Without a branch: runs read and program in turn, and many dies have one.
+            let programs = (command.programs < command.reads) & (command.unmet == 0);
+            kind = select_unpredictable(programs, Kind::Program, Kind::Read);
+            part = select_unpredictable(programs, 2 * command.programs + 1, 2 * command.reads);
+            page += select_unpredictable(programs, command.programs, 0);
+            command.suspensions = select_unpredictable(programs, 0, command.suspensions);
+            command.programs += u32::from(programs);
+            command.reads += u32::from(!programs);
         }
         let command = &self.commands[id];
         let Command { sequence, transfers, .. } = *command;
@@ -226,7 +227,8 @@ impl Ordered {
     pub(super) fn plan<const LOOKS: bool>(&mut self, channel: usize, now: u64) {
         let first = channel * self.dies_per_channel;
         let (mut ends_at, mut since) = (NEVER, NEVER);
-        for lane in &self.lanes[first..first + self.dies_per_channel] {
+        for die in first..first + self.dies_per_channel {
+            let lane = &self.lanes[die];
             ends_at = ends_at.min(lane.ends);
             since = since.min(lane.since);
         }
@@ -239,7 +241,7 @@ impl Ordered {
             acts_at = acts_at.min(self.looks_at(channel));
         }
         // Twice the time; what stands for never remains what it is.
-        self.keys[channel] = ends_at.rotate_left(1).min(acts_at << 1 | 1);
+        self.keys.set(channel, ends_at.rotate_left(1).min(acts_at << 1 | 1));
     }
 
     /// Gives a bus that is free to the die that has waited longest, ties to the earlier operation, unless commands or data are
@@ -247,35 +249,56 @@ impl Ordered {
     #[inline(always)]
     fn grant(&mut self, channel: usize, now: u64) {
         let first = channel * self.dies_per_channel;
-        let lanes = &self.lanes[first..first + self.dies_per_channel];
-        let chosen = match self.times.bus_order {
-            BusOrder::FirstCome => oldest(lanes, now, |_| true),
-            BusOrder::CommandsFirst => oldest(lanes, now, |lane| lane.is_command).or(oldest(lanes, now, |_| true)),
-            BusOrder::DataFirst => oldest(lanes, now, |lane| !lane.is_command).or(oldest(lanes, now, |_| true)),
+        let dies = first..first + self.dies_per_channel;
+        let chosen = if self.times.bus_order == BusOrder::FirstCome {
+            self.oldest(dies, now, |_| true)
+        } else {
+            self.oldest_preferred(dies, now)
         };
-        let Some(die) = chosen.map(|at| first + at) else { return };
+        let Some(die) = chosen else { return };
         let (lane, bus) = (&mut self.lanes[die], &mut self.channels[channel]);
         let free_at = now + lane.held;
         (bus.free_at, bus.busy) = (free_at, bus.busy + lane.held);
         lane.since = NEVER;
         let Die { stage, array, main, .. } = self.dies[die];
-        match stage {
-            Stage::Last => lane.ends = free_at,
-            Stage::ReadCommand => {
-                let command = &self.commands[main];
-                let data = if command.kind == Kind::OobRead { self.times.spare } else { self.times.data };
-                (lane.since, lane.held, lane.is_command) =
-                    (free_at + array, data * u64::from(command.transfers), false);
-                self.dies[die].stage = Stage::Last;
+        if stage == Stage::Last {
+            lane.ends = free_at;
+        } else if stage == Stage::Load {
+            self.works(die, free_at, array);
+            if self.times.suspends_erases && self.waiting_read(die) {
+                self.decide_later(die, free_at + self.times.run_least);
             }
-            Stage::Load => {
-                self.works(die, free_at, array);
-                if self.times.suspends_erases && self.waiting_read(die) {
-                    self.decide_later(die, free_at + self.times.run_least);
-                }
-            }
-            Stage::Array => unreachable!("an array needs no bus"),
+        } else {
+            debug_assert_eq!(stage, Stage::ReadCommand, "an array needs no bus");
+            let command = &self.commands[main];
+            let data = if command.kind == Kind::OobRead { self.times.spare } else { self.times.data };
+            (lane.since, lane.held, lane.is_command) = (free_at + array, data * u64::from(command.transfers), false);
+            self.dies[die].stage = Stage::Last;
         }
+    }
+
+    /// The one of some dies that has waited longest for the bus, ties to the earlier operation, among those that `may` have it.
+    #[inline(always)]
+    fn oldest(&self, dies: Range<usize>, now: u64, may: impl Fn(&Lane) -> bool) -> Option<usize> {
+        let (mut chosen, mut since, mut sequence) = (0, NEVER, NEVER);
+        for die in dies {
+            // Without a branch: which die is first is a coin toss.
+            let lane = &self.lanes[die];
+            let earlier = (lane.since < since) | ((lane.since == since) & (lane.sequence < sequence));
+            let better = may(lane) & earlier;
+            chosen = select_unpredictable(better, die, chosen);
+            since = select_unpredictable(better, lane.since, since);
+            sequence = select_unpredictable(better, lane.sequence, sequence);
+        }
+        (since <= now).then_some(chosen)
+    }
+
+    /// The same where commands or data come first.
+    #[inline(never)]
+    fn oldest_preferred(&self, dies: Range<usize>, now: u64) -> Option<usize> {
+        let commands = self.times.bus_order == BusOrder::CommandsFirst;
+        let preferred = self.oldest(dies.clone(), now, |lane| lane.is_command == commands);
+        preferred.or_else(|| self.oldest(dies, now, |_| true))
     }
 
     /// The command of one of a channel's dies ends; answers whether another one ends at the same time. To be followed by
@@ -283,16 +306,14 @@ impl Ordered {
     #[inline(always)]
     pub(super) fn command_ends(&mut self, channel: usize, now: u64) -> bool {
         let first = channel * self.dies_per_channel;
-        let lanes = &mut self.lanes[first..first + self.dies_per_channel];
-        let (mut at, mut count) = (0, 0);
-        for (other, lane) in lanes.iter().enumerate() {
-            let ends = lane.ends == now;
-            at = if ends { other } else { at };
+        let (mut die, mut count) = (first, 0);
+        for other in first..first + self.dies_per_channel {
+            let ends = self.lanes[other].ends == now;
+            die = select_unpredictable(ends, other, die);
             count += u32::from(ends);
         }
         debug_assert!(count > 0, "a command ends now");
-        lanes[at].ends = NEVER;
-        let die = first + at;
+        self.lanes[die].ends = NEVER;
         let state = &mut self.dies[die];
         let (id, part) = (std::mem::replace(&mut state.main, NONE), state.part);
         if state.suspended == NONE {
@@ -311,23 +332,18 @@ impl Ordered {
     fn ended(&mut self, id: u32, part: u32, now: u64) {
         let Command { kind, block, copies, page, block_generation, awaited, .. } = self.commands[id];
         let is_last = part + 1 >= 2 * copies;
-        match kind {
-            Kind::Read | Kind::OobRead => {}
-            Kind::Copies if part.is_multiple_of(2) => {}
-            Kind::Erase => {
-                let state = &mut self.in_block[block as usize];
-                state.erase = if state.erase == id { NONE } else { state.erase };
-            }
-            Kind::Program | Kind::Copies => {
-                let state = &mut self.in_block[block as usize];
-                if is_last && state.program == id {
-                    state.program = NONE;
-                }
-                // A block that was erased since may be programmed there again.
-                if state.generation == block_generation {
-                    self.ends_pending(page + part / 2);
-                }
-            }
+        if kind == Kind::Program || kind == Kind::Copies {
+            // Without a branch: the parts of runs read and program in turn.
+            let programs = (kind == Kind::Program) | (part % 2 == 1);
+            let state = &mut self.in_block[block as usize];
+            let is_latest = programs & is_last & (state.program == id);
+            state.program = select_unpredictable(is_latest, NONE, state.program);
+            // A block that was erased since may be programmed there again.
+            let ends = programs & (state.generation == block_generation);
+            self.ends_pending(page + part / 2, ends);
+        } else if kind == Kind::Erase {
+            let state = &mut self.in_block[block as usize];
+            state.erase = if state.erase == id { NONE } else { state.erase };
         }
         if part >= awaited {
             self.let_go_at_end(id, part, now);
@@ -339,19 +355,4 @@ impl Ordered {
             self.commands.remove(id);
         }
     }
-}
-
-/// The position of the die that has waited longest for the bus, ties to the earlier operation, among those that `may` have it.
-#[inline(always)]
-fn oldest(lanes: &[Lane], now: u64, may: impl Fn(&Lane) -> bool) -> Option<usize> {
-    let (mut chosen, mut since, mut sequence) = (0, NEVER, NEVER);
-    for (at, lane) in lanes.iter().enumerate() {
-        // Without a branch: which die is first is a coin toss.
-        let earlier = (lane.since < since) | ((lane.since == since) & (lane.sequence < sequence));
-        let better = may(lane) & earlier;
-        chosen = if better { at } else { chosen };
-        since = if better { lane.since } else { since };
-        sequence = if better { lane.sequence } else { sequence };
-    }
-    (since <= now).then_some(chosen)
 }

@@ -2,6 +2,7 @@
 
 use super::queue::NEVER;
 use serde::{Deserialize, Serialize};
+use std::hint::select_unpredictable;
 
 /// What a die wants of its bus.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -22,8 +23,15 @@ impl Want {
     pub const NOTHING: Want = Want { ready: NEVER, head: NEVER, rest: 0, left: 0, phase: 0 };
 }
 
-/// A bus, and what its dies want of it.
+/// Orders wants by the time since when, ties by issue.
+#[inline(always)]
+fn key(ready: u64, head: u64) -> u128 {
+    u128::from(ready) << 64 | u128::from(head)
+}
+
+/// A bus, and what its dies want of it. On a cache line of its own: all are looked at for every event.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[repr(align(64))]
 pub(super) struct Channel {
     pub free_at: u64,
     pub busy: u64,
@@ -43,26 +51,27 @@ impl Channel {
     /// Chooses the die that gets the bus next, of those from `first` on that want it: the one ready longest, ties to the
     /// earlier operation.
     #[inline(always)]
-    pub fn choose(&mut self, first: usize, wants: &[Want]) {
+    pub fn choose(&mut self, first: u32, wants: &[Want]) {
         let (mut ready, mut head, mut chosen, mut rival_at, mut ends_at) = (NEVER, NEVER, 0, NEVER, NEVER);
-        for (at, want) in wants.iter().enumerate() {
+        for (at, want) in (0u32..).zip(wants) {
             // Without a branch: which die is first is a coin toss.
-            let better = (want.ready < ready) | ((want.ready == ready) & (want.head < head));
+            let better = key(want.ready, want.head) < key(ready, head);
             rival_at = rival_at.min(want.ready.max(ready));
-            ready = ready.min(want.ready);
-            head = if better { want.head } else { head };
-            chosen = if better { at } else { chosen };
-            ends_at = ends_at.min(want.ready.max(self.free_at).saturating_add(want.rest));
+            ready = select_unpredictable(better, want.ready, ready);
+            head = select_unpredictable(better, want.head, head);
+            chosen = select_unpredictable(better, at, chosen);
+            // Nothing wanted is 0 after never.
+            ends_at = ends_at.min(want.ready.max(self.free_at) + want.rest);
         }
-        self.grant_at = if ready == NEVER { NEVER } else { ready.max(self.free_at) };
-        self.grant_die = u32::try_from(first + chosen).expect("dies are counted in 32 bits");
+        self.grant_at = ready.max(self.free_at);
+        self.grant_die = first + chosen;
         (self.rival_at, self.ends_at) = (rival_at, ends_at);
     }
 
     /// As [`Channel::choose`], but of the dies that are ready when the bus is free, those that want it for a `preferred`
     /// phase come first; one bit per phase.
     #[inline(never)]
-    pub fn choose_preferred(&mut self, first: usize, wants: &[Want], preferred: u16) {
+    pub fn choose_preferred(&mut self, first: u32, wants: &[Want], preferred: u16) {
         self.choose(first, wants);
         let waiting = wants.iter().enumerate().filter(|(_, want)| want.ready <= self.grant_at && want.ready != NEVER);
         let Some((chosen, _)) =
@@ -70,7 +79,7 @@ impl Channel {
         else {
             return;
         };
-        self.grant_die = u32::try_from(first + chosen).expect("dies are counted in 32 bits");
+        self.grant_die = first + u32::try_from(chosen).expect("dies are counted in 32 bits");
         let rivals = wants.iter().enumerate().filter(|(at, _)| *at != chosen);
         self.rival_at = rivals.map(|(_, want)| want.ready).min().unwrap_or(NEVER);
     }

@@ -31,6 +31,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
+use super::soonest::Soonest;
 use super::{BusyTimes, Observer, OpClass};
 use channels::{Channel, Want};
 use flashwright_block::Nanos;
@@ -40,6 +41,7 @@ use flashwright_nand::Geometry;
 use phases::{COPY, Cycle, Phases};
 use queue::{Cells, Die, KINDS, NEVER, NONE, Queued, SLOT_MAX, Slot, What, done_key};
 use serde::{Deserialize, Serialize};
+use std::hint::select_unpredictable;
 
 /// The engine. `W` hears when each operation ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -52,6 +54,8 @@ pub struct Parallel<W = ()> {
     channel_of: Vec<u32>,
     wants: Vec<Want>,
     channels: Vec<Channel>,
+    /// By channel, the time of the next grant.
+    grants: Soonest,
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
     cells: Cells,
@@ -78,6 +82,7 @@ impl<W: Observer> Parallel<W> {
             channel_of: (0..geometry.dies()).map(|die| die / geometry.dies_per_channel()).collect(),
             wants: vec![Want::NOTHING; dies],
             channels: vec![Channel::FREE; channels],
+            grants: Soonest::new(channels),
             slots: Vec::new(),
             slots_free: Vec::new(),
             cells: Cells::default(),
@@ -158,7 +163,7 @@ impl<W: Observer> Parallel<W> {
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
             let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
-            let (channel, at) = self.next_grant();
+            let (channel, at) = self.grants.first();
             // At the same time a completion comes before a grant: what it brings may want the bus as well.
             if first_done <= at {
                 if first_done > until || first_done == NEVER {
@@ -186,7 +191,7 @@ impl<W: Observer> Parallel<W> {
     #[must_use]
     pub fn next_event(&self) -> u64 {
         let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
-        first_done.min(self.next_grant().1)
+        first_done.min(self.grants.first().1)
     }
 
     /// Whether a bus may prefer a later operation to an earlier one.
@@ -199,29 +204,19 @@ impl<W: Observer> Parallel<W> {
     #[inline(always)]
     fn run_channels(&mut self, until: u64) {
         for channel in 0..self.channels.len() {
-            while self.channels[channel].grant_at <= until {
+            while self.grants.of(channel) <= until {
                 self.grant(channel, until);
             }
         }
-    }
-
-    /// The channel that grants next, and when.
-    #[inline(always)]
-    fn next_grant(&self) -> (usize, u64) {
-        let (mut chosen, mut at) = (0, NEVER);
-        for (channel, bus) in self.channels.iter().enumerate() {
-            // Without a branch: which channel is first is a coin toss.
-            chosen = if bus.grant_at < at { channel } else { chosen };
-            at = at.min(bus.grant_at);
-        }
-        (chosen, at)
     }
 
     /// The earliest time at which an entry being served can end; until then channels know nothing of each other. What
     /// ends then may wake an entry that wants a bus at that very time.
     #[inline(always)]
     fn horizon(&self) -> u64 {
-        self.channels.iter().fold(NEVER, |horizon, channel| horizon.min(channel.ends_at))
+        self.channels
+            .iter()
+            .fold(NEVER, |horizon, channel| select_unpredictable(channel.ends_at < horizon, channel.ends_at, horizon))
     }
 
     /// Takes the next entry of a die's queue and works out when it wants the bus; entries that need no bus are finished
@@ -383,10 +378,13 @@ impl<W: Observer> Parallel<W> {
     fn choose(&mut self, channel: usize) {
         let first = channel * self.dies_per_channel;
         let wants = &self.wants[first..first + self.dies_per_channel];
+        let first = first as u32; // dies are counted in 32 bits
+        let bus = &mut self.channels[channel];
         match self.phases.preferred {
-            0 => self.channels[channel].choose(first, wants),
-            preferred => self.channels[channel].choose_preferred(first, wants, preferred),
+            0 => bus.choose(first, wants),
+            preferred => bus.choose_preferred(first, wants, preferred),
         }
+        self.grants.set(channel, bus.grant_at);
     }
 
     /// Whether nothing is queued or in progress on a die at `at`, which must not lie before the last completion.
