@@ -199,11 +199,11 @@ pub trait BlockDevice {
         Ok(())
     }
 
-    /// Announces that `request` will be submitted soon. Devices may use this to warm CPU caches; it never changes a
+    /// Announces that `requests` will be submitted soon. Devices may use this to warm CPU caches; it never changes a
     /// result.
     #[inline(always)]
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        let _ = (request, ahead);
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
+        let _ = (requests, ahead);
     }
 
     /// The device as one that keeps data, if it does.
@@ -229,8 +229,8 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
     fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
         (**self).execute(request, completion)
     }
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        (**self).expect(request, ahead);
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
+        (**self).expect(requests, ahead);
     }
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
         (**self).holds_data()

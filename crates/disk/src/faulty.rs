@@ -111,8 +111,8 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
         Ok(true)
     }
 
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        self.inner.expect(request, ahead);
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
+        self.inner.expect(requests, ahead);
     }
 }
 

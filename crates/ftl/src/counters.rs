@@ -47,6 +47,8 @@ pub const CAUSES: usize = 7;
 pub struct Counters {
     by_cause: [[u64; CAUSES]; OP_KINDS],
     totals: [u64; OP_KINDS],
+    /// Of all kinds.
+    operations: u64,
     /// Reads of pages that were never written or have been trimmed: no flash operation.
     pub reads_unmapped: u64,
     /// Programmed pages of blocks at the time of their erase. Divided by the erases, it gives the utilization of
@@ -60,6 +62,7 @@ impl Counters {
     pub fn add(&mut self, kind: OpKind, cause: Cause, n: u64) {
         self.by_cause[kind as usize][cause as usize] += n;
         self.totals[kind as usize] += n;
+        self.operations += n;
     }
 
     /// Operations of one kind and cause.
@@ -73,6 +76,13 @@ impl Counters {
     #[must_use]
     pub fn total(&self, kind: OpKind) -> u64 {
         self.totals[kind as usize]
+    }
+
+    /// Operations of all kinds.
+    #[inline(always)]
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.operations
     }
 
     /// All totals, indexed by [`OpKind`].
@@ -92,14 +102,16 @@ impl Counters {
                 result.by_cause[kind][cause] -= earlier.by_cause[kind][cause];
             }
         }
+        result.operations -= earlier.operations;
         result.reads_unmapped -= earlier.reads_unmapped;
         result.pages_used_at_erase -= earlier.pages_used_at_erase;
         result
     }
 
-    /// Whether each total is the sum of its causes.
+    /// Whether each total is the sum of its causes, and the number of all operations that of the totals.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
-        self.by_cause.iter().zip(self.totals).all(|(causes, total)| causes.iter().sum::<u64>() == total)
+        self.operations == self.totals.iter().sum::<u64>()
+            && self.by_cause.iter().zip(self.totals).all(|(causes, total)| causes.iter().sum::<u64>() == total)
     }
 }

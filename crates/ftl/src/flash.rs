@@ -3,7 +3,7 @@
 use crate::contents::{Contents, Keeps, Logged};
 use crate::page_data::PageData;
 use crate::stamps::Stamps;
-use crate::{Cause, Counters, OP_KINDS, OpKind, Violation};
+use crate::{Cause, Counters, LpnRun, OP_KINDS, OpKind, Violation};
 use flashwright_nand::{BlockId, Condition, Geometry, Lpn, Nand, Ppn, prefetch};
 use serde::{Deserialize, Serialize};
 
@@ -198,11 +198,12 @@ impl Flash {
         }
     }
 
-    /// The valid pages of `block` in page order.
-    pub fn valid_pages(&self, block: BlockId) -> impl Iterator<Item = Ppn> {
+    /// The valid pages of `block` in page order, as words of bits, each with the page of its lowest bit.
+    #[inline]
+    pub(crate) fn valid_words(&self, block: BlockId) -> impl Iterator<Item = (u32, u64)> {
         let first = self.geometry().first_page(block).0;
         let end = first + self.geometry().pages_per_block();
-        (first / 64..end.div_ceil(64)).flat_map(move |word| {
+        (first / 64..end.div_ceil(64)).map(move |word| {
             let base = word * 64;
             let mut bits = self.valid[word as usize];
             if base < first {
@@ -211,6 +212,13 @@ impl Flash {
             if end - base < 64 {
                 bits &= (1 << (end - base)) - 1;
             }
+            (base, bits)
+        })
+    }
+
+    /// The valid pages of `block` in page order.
+    pub fn valid_pages(&self, block: BlockId) -> impl Iterator<Item = Ppn> {
+        self.valid_words(block).flat_map(|(base, mut bits)| {
             std::iter::from_fn(move || {
                 (bits != 0).then(|| {
                     let bit = bits.trailing_zeros();
@@ -229,6 +237,15 @@ impl Flash {
         self.host_writes += 1;
         if let Some(contents) = &mut self.contents {
             contents.stamps.host_writes(lpn);
+        }
+    }
+
+    /// As [`Flash::host_writes_page`] for each page of a run.
+    #[inline(always)]
+    pub fn host_writes_run(&mut self, run: LpnRun) {
+        self.host_writes += u64::from(run.pages);
+        if let Some(contents) = &mut self.contents {
+            run.iter().for_each(|lpn| contents.stamps.host_writes(lpn));
         }
     }
 
@@ -346,9 +363,9 @@ impl Flash {
     /// As [`Nand::program`].
     #[inline(always)]
     pub fn program(&mut self, ppn: Ppn, lpn: Lpn, mut cause: Cause) {
-        self.nand.program(ppn, lpn);
+        let block = self.nand.program(ppn, lpn);
         self.valid[ppn.index() / 64] |= 1 << (ppn.0 % 64);
-        self.pages_valid[self.nand.geometry().block_of(ppn).index()] += 1;
+        self.pages_valid[block.index()] += 1;
         if cause == Cause::Host && !self.host_awaits.is_empty() {
             cause = self.await_read_of(lpn);
         }
@@ -359,7 +376,7 @@ impl Flash {
         }
     }
 
-    #[inline]
+    #[inline(never)] // drives that keep no contents must not pay for it
     fn keep_programmed(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause) {
         let logged = self.logged(self.geometry().block_of(ppn), cause);
         if let Some(contents) = &mut self.contents {
@@ -435,8 +452,10 @@ impl Flash {
     #[inline(always)]
     pub fn invalidate(&mut self, ppn: Ppn) -> (BlockId, u32) {
         let (word, bit) = (&mut self.valid[ppn.index() / 64], 1 << (ppn.0 % 64));
-        assert!(*word & bit != 0, "page {} invalidated twice", ppn.0);
-        *word &= !bit;
+        if *word & bit == 0 {
+            invalidated_twice(ppn);
+        }
+        *word ^= bit;
         let block = self.nand.geometry().block_of(ppn);
         let left = &mut self.pages_valid[block.index()];
         *left -= 1;
@@ -707,4 +726,10 @@ impl Flash {
             violations.push(Violation("operations by cause do not add up to the totals".to_owned()));
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn invalidated_twice(ppn: Ppn) -> ! {
+    panic!("page {} invalidated twice", ppn.0)
 }

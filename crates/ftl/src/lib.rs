@@ -71,6 +71,14 @@ pub struct LpnRun {
 }
 
 impl LpnRun {
+    /// The same run in a place of its own, for a call that is rare: a run whose address is taken lies in memory.
+    #[inline(always)]
+    #[must_use]
+    pub fn apart(self) -> Self {
+        let Self { first, pages, stream } = self;
+        Self { first, pages, stream }
+    }
+
     /// The pages of the run.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Lpn> {

@@ -155,20 +155,33 @@ impl Plane {
         self.frontiers.len() / if self.slc.is_some() { 2 } else { 1 }
     }
 
-    /// Takes the next page of a frontier with room.
+    /// Takes the next page of a frontier, if it has room; answers also whether that was the last of its block, which is to be sealed once
+    /// the page is programmed.
     #[inline(always)]
-    pub fn take(&mut self, stream: usize) -> Ppn {
+    pub fn take(&mut self, stream: usize) -> Option<(Ppn, bool)> {
         let frontier = &mut self.frontiers[stream];
-        frontier.next += 1;
-        Ppn(frontier.next - 1)
+        let next = frontier.next;
+        (next != frontier.end).then(|| {
+            frontier.next = next + 1;
+            (Ppn(next), next + 1 == frontier.end)
+        })
     }
 
-    /// Seals the block of a frontier if `last`, the page just programmed, was its last one.
+    /// Programs `lpn` in the next page of a frontier with room, and seals the block if that was its last page.
     #[inline(always)]
-    pub fn seal_if_full(&mut self, stream: usize, last: Ppn, flash: &mut Flash) {
-        if self.frontiers[stream].room() == 0 {
-            self.seal(stream, flash.geometry().block_of(last), flash);
+    pub fn program(&mut self, stream: usize, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Ppn {
+        let (ppn, is_last) = self.take(stream).expect("the frontier has room");
+        flash.program(ppn, lpn, cause);
+        if is_last {
+            self.seal_full(stream, ppn, flash);
         }
+        ppn
+    }
+
+    /// Seals the block whose last page, in the frontier of a stream, was just programmed.
+    #[cold]
+    pub fn seal_full(&mut self, stream: usize, last: Ppn, flash: &mut Flash) {
+        self.seal(stream, flash.geometry().block_of(last), flash);
     }
 
     /// A stream whose frontier has room: the requested one, after opening a block if necessary. If one clean moves
@@ -220,7 +233,9 @@ impl Plane {
             let batch = done..done + count;
             flash.copy_run(&from[batch.clone()], &lpns[batch.clone()], Ppn(first), cause);
             moved(&lpns[batch], first);
-            self.seal_if_full(stream, Ppn(first), flash);
+            if self.frontiers[stream].room() == 0 {
+                self.seal_full(stream, Ppn(first), flash);
+            }
             done += count;
         }
     }

@@ -480,8 +480,8 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
     }
 
     #[inline]
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        self.inner.expect(request, ahead);
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
+        self.inner.expect(requests, ahead);
     }
 
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {

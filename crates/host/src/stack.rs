@@ -222,10 +222,10 @@ impl<D: BlockDevice> BlockDevice for Stack<D> {
     }
 
     #[inline]
-    fn expect(&self, request: &Request, ahead: Ahead) {
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
         match self {
-            Self::Bare(device) => device.expect(request, ahead),
-            Self::Filtered(filter) => filter.expect(request, ahead),
+            Self::Bare(device) => device.expect(requests, ahead),
+            Self::Filtered(filter) => filter.expect(requests, ahead),
         }
     }
 

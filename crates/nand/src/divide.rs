@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Divides 32-bit numbers by a fixed divisor (Lemire, Kaser and Kurz 2019: exact for every 32-bit numerator when
-/// the reciprocal keeps 64 bits).
+/// Divides 32-bit numbers by a fixed divisor `d`: the upper half of `m * (n + 1)`, where `m` is `(2^64 - 1) / d`, rounded down.
+/// That is exact for every 32-bit `n`: `m * d` is less than `2^64` by at least 1 and at most `d`, so the result is that of rounding
+/// down something that is less than `(n + 1) / d`, and by at most `1 / d`.
 ///
 /// ```
 /// # use flashwright_nand::Divisor;
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Divisor {
     divisor: u32,
-    /// ceil(2^64 / divisor), 0 standing for 2^64 when the divisor is 1.
-    reciprocal: u64,
+    /// floor((2^64 - 1) / divisor).
+    multiplier: u64,
 }
 
 impl Divisor {
@@ -23,7 +24,7 @@ impl Divisor {
     #[must_use]
     pub fn new(divisor: u32) -> Self {
         assert!(divisor > 0, "division by zero");
-        Self { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
+        Self { divisor, multiplier: u64::MAX / u64::from(divisor) }
     }
 
     /// `numerator / divisor`.
@@ -31,17 +32,22 @@ impl Divisor {
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // the quotient is no larger than the numerator
     pub fn of(self, numerator: u32) -> u32 {
-        if self.reciprocal == 0 {
-            return numerator;
-        }
-        ((u128::from(self.reciprocal) * u128::from(numerator)) >> 64) as u32
+        ((u128::from(self.multiplier) * u128::from(u64::from(numerator) + 1)) >> 64) as u32
+    }
+
+    /// `numerator / divisor` and `numerator % divisor`.
+    #[inline(always)]
+    #[must_use]
+    pub fn split(self, numerator: u32) -> (u32, u32) {
+        let quotient = self.of(numerator);
+        (quotient, numerator - quotient * self.divisor)
     }
 
     /// `numerator % divisor`.
     #[inline(always)]
     #[must_use]
     pub fn remainder(self, numerator: u32) -> u32 {
-        numerator - self.of(numerator) * self.divisor
+        self.split(numerator).1
     }
 
     /// The divisor itself.
@@ -65,9 +71,9 @@ mod tests {
             prop_assert_eq!(d.remainder(numerator), numerator % divisor);
         }
         #[test]
-        fn holds_at_the_edges(divisor in 1u32..70_000, multiple in 0u32..60_000) {
+        fn holds_at_the_edges(divisor in prop_oneof![1u32..70_000, u32::MAX - 9..=u32::MAX], multiple in 0u32..60_000) {
             let d = Divisor::new(divisor);
-            for numerator in [multiple.wrapping_mul(divisor), multiple.wrapping_mul(divisor).wrapping_sub(1), u32::MAX] {
+            for numerator in [multiple.wrapping_mul(divisor), multiple.wrapping_mul(divisor).wrapping_sub(1), 0, u32::MAX] {
                 prop_assert_eq!(d.of(numerator), numerator / divisor);
             }
         }

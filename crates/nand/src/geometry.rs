@@ -132,6 +132,13 @@ impl Geometry {
     pub fn block_of(&self, ppn: Ppn) -> BlockId {
         BlockId(self.pages_per_block.of(ppn.0))
     }
+    /// The block that holds a page, and the position of the page in it.
+    #[inline(always)]
+    #[must_use]
+    pub fn place_of(&self, ppn: Ppn) -> (BlockId, u32) {
+        let (block, page) = self.pages_per_block.split(ppn.0);
+        (BlockId(block), page)
+    }
     /// The position of a page in its block.
     #[inline(always)]
     #[must_use]

@@ -208,19 +208,22 @@ impl Nand {
         self.retired
     }
 
-    /// Programs `ppn` and puts `lpn` in its spare area.
+    /// Programs `ppn` and puts `lpn` in its spare area; answers the block.
     ///
     /// # Panics
     /// If the page is not erased, comes before a programmed page of a block that demands ascending order, or lies in
     /// a factory-bad or retired block.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // page numbers within a block fit 16 bits, checked at construction
-    pub fn program(&mut self, ppn: Ppn, lpn: Lpn) {
-        let page = self.geometry.page_in_block(ppn);
-        self.claim(self.geometry.block_of(ppn), page, page + 1);
+    pub fn program(&mut self, ppn: Ppn, lpn: Lpn) -> BlockId {
+        let (block, page) = self.geometry.place_of(ppn);
+        self.claim(block, page, page + 1);
         let spare = &mut self.spare[ppn.index()];
-        assert!(*spare == ERASED, "page {} of lpn {} programmed again without an erase", ppn.0, *spare);
+        if *spare != ERASED {
+            programmed_twice(ppn, Lpn(*spare));
+        }
         *spare = lpn.0;
+        block
     }
 
     /// Programs `lpns.len()` consecutive pages of one block, from `first` on.
@@ -229,10 +232,10 @@ impl Nand {
     /// As [`Nand::program`], for every page; also if the pages do not lie in one block.
     #[inline]
     pub fn program_run(&mut self, first: Ppn, lpns: &[u32]) {
-        let page = self.geometry.page_in_block(first);
+        let (block, page) = self.geometry.place_of(first);
         let end = page + u32::try_from(lpns.len()).expect("a run lies in one block");
         assert!(end <= self.geometry.pages_per_block(), "a run of pages leaves its block");
-        self.claim(self.geometry.block_of(first), page, end);
+        self.claim(block, page, end);
         let spares = &mut self.spare[first.index()..first.index() + lpns.len()];
         assert!(spares.iter().all(|spare| *spare == ERASED), "a page programmed again without an erase");
         spares.copy_from_slice(lpns);
@@ -243,14 +246,11 @@ impl Nand {
     #[allow(clippy::cast_possible_truncation)] // page numbers within a block fit 16 bits, checked at construction
     fn claim(&mut self, block: BlockId, page: u32, end: u32) {
         let state = &mut self.blocks[block.index()];
-        assert!(state.condition.is_usable(), "program in block {}, which is {:?}", block.0, state.condition);
-        assert!(
-            page >= u32::from(state.next_page) || self.order == ProgramOrder::Any,
-            "page {page} of block {} programmed after page {}: this chip demands ascending order",
-            block.0,
-            i32::from(state.next_page) - 1,
-        );
-        state.next_page = state.next_page.max(end as u16);
+        let goes_back = page < u32::from(state.next_page);
+        if !state.condition.is_usable() || goes_back && self.order == ProgramOrder::Ascending {
+            not_programmable(block, page, *state);
+        }
+        state.next_page = if goes_back { state.next_page.max(end as u16) } else { end as u16 };
     }
 
     /// Erases a whole block and returns whether its budget is now used up (one more fill is then allowed before
@@ -368,6 +368,25 @@ impl Nand {
     }
 }
 
+// Messages get values instead of references: what a message refers to would have to lie in memory at every program.
+
+#[cold]
+#[inline(never)]
+fn programmed_twice(ppn: Ppn, owner: Lpn) -> ! {
+    panic!("page {} of lpn {} programmed again without an erase", ppn.0, owner.0)
+}
+
+#[cold]
+#[inline(never)]
+fn not_programmable(block: BlockId, page: u32, state: BlockState) -> ! {
+    assert!(state.condition.is_usable(), "program in block {}, which is {:?}", block.0, state.condition);
+    panic!(
+        "page {page} of block {} programmed after page {}: this chip demands ascending order",
+        block.0,
+        i32::from(state.next_page) - 1,
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -386,7 +405,7 @@ mod tests {
     fn a_page_is_programmed_once_between_erases() {
         let mut nand = chip(ProgramOrder::Any, WearLimit::Unlimited);
         nand.program(Ppn(1), Lpn(9));
-        assert!(refuses(&mut nand, |n| n.program(Ppn(1), Lpn(9))));
+        assert!(refuses(&mut nand, |n| _ = n.program(Ppn(1), Lpn(9))));
         assert_eq!((nand.spare(Ppn(1)), nand.spare(Ppn(0))), (Some(Lpn(9)), None));
         assert_eq!((nand.next_page(BlockId(0)), nand.pages_programmed(BlockId(0))), (2, 1));
         nand.erase(BlockId(0));
@@ -399,7 +418,7 @@ mod tests {
         let mut ascending = chip(ProgramOrder::Ascending, WearLimit::Unlimited);
         ascending.program(Ppn(2), Lpn(0)); // a gap is allowed
         assert!(!ascending.is_programmable(Ppn(1)) && ascending.is_programmable(Ppn(3)));
-        assert!(refuses(&mut ascending, |n| n.program(Ppn(1), Lpn(0))));
+        assert!(refuses(&mut ascending, |n| _ = n.program(Ppn(1), Lpn(0))));
         let mut any = chip(ProgramOrder::Any, WearLimit::Unlimited);
         any.program(Ppn(2), Lpn(0));
         any.program(Ppn(1), Lpn(0));
@@ -421,7 +440,7 @@ mod tests {
         assert!(refuses(&mut nand, |n| _ = n.erase(BlockId(0))), "budget spent");
         nand.program(Ppn(0), Lpn(1)); // the last fill
         nand.retire(BlockId(0));
-        assert!(refuses(&mut nand, |n| n.program(Ppn(1), Lpn(1))));
+        assert!(refuses(&mut nand, |n| _ = n.program(Ppn(1), Lpn(1))));
         assert_eq!(nand.spare(Ppn(0)), Some(Lpn(1)), "still readable");
         nand.retire(BlockId(0));
         assert_eq!(nand.blocks_retired(), 1, "counted once");
@@ -429,7 +448,7 @@ mod tests {
         assert!(nand.blocks_retired() == 0 && !nand.can_erase(BlockId(0)));
         assert!(refuses(&mut nand, |n| n.use_again(BlockId(0))));
         nand.retire(BlockId(0));
-        assert!(refuses(&mut nand, |n| n.program(Ppn(8), Lpn(1))), "factory bad");
+        assert!(refuses(&mut nand, |n| _ = n.program(Ppn(8), Lpn(1))), "factory bad");
         assert!(refuses(&mut nand, |n| _ = n.erase(BlockId(2))), "factory bad");
     }
 }

@@ -255,7 +255,7 @@ impl BlockDevice for Untimed<'_> {
         self.ssd.absorb(request, completion)
     }
     #[inline(always)]
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        self.ssd.expect(request, ahead);
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
+        self.ssd.expect(requests, ahead);
     }
 }

@@ -84,8 +84,10 @@ impl<D> Gate<D> for Open {
 const NOT_RESUMED: &str = "this workload reacts to the device, so it can't be fast-forwarded to the position of a saved run; run it from the start";
 
 const BATCH: usize = 256;
+/// Requests announced at a time, and how far ahead of the next one.
+const ANNOUNCED: usize = 16;
 const FAR: usize = 32;
-const NEAR: usize = 14;
+const NEAR: usize = 10;
 
 /// Plays a source on a device. It borrows neither, so that a run can be saved.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -326,14 +328,20 @@ impl Player {
         })
     }
 
-    /// Announces to the device the requests that follow the next one.
+    /// Announces to the device the requests that follow the next one, some at a time.
     #[inline(always)]
     fn announce<D: BlockDevice>(&self, device: &D) {
-        if let Some(far) = self.batch.get(self.next + FAR) {
-            device.expect(far, Ahead::Far);
+        if self.next.is_multiple_of(ANNOUNCED) {
+            self.announce_some(device);
         }
-        if let Some(near) = self.batch.get(self.next + NEAR) {
-            device.expect(near, Ahead::Near);
+    }
+
+    #[inline(never)]
+    fn announce_some<D: BlockDevice>(&self, device: &D) {
+        for (first, ahead) in [(self.next + FAR, Ahead::Far), (self.next + NEAR, Ahead::Near)] {
+            if let Some(rest) = self.batch.get(first..) {
+                device.expect(&rest[..rest.len().min(ANNOUNCED)], ahead);
+            }
         }
     }
 
@@ -347,9 +355,7 @@ impl Player {
         if !self.dry {
             self.dry = source.fill(&mut self.batch, BATCH)? == 0;
         }
-        for request in self.batch.iter().take(FAR) {
-            device.expect(request, Ahead::Far);
-        }
+        device.expect(&self.batch[..self.batch.len().min(FAR)], Ahead::Far);
         Ok(!self.batch.is_empty())
     }
 

@@ -51,6 +51,9 @@ pub struct Ssd {
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
     pub(crate) clock: Clock,
+    /// Whether the translation layer is all that a request meets: no time passes, and nothing that is optional was asked for. That saves
+    /// a request the tests for it.
+    is_plain: bool,
     now: u64,
     tag: u64,
     /// Cleaning ahead of need, if the schedule has any.
@@ -298,6 +301,15 @@ impl Ssd {
         })?;
         let power = can_mount.then(|| Power::new(config, &mut flash));
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
+        let ahead = AheadOfNeed::new(config, geometry.planes());
+        let is_plain = config.timing.model == TimingModel::None
+            && !observer.listens()
+            && config.host.partial_pages != PartialPages::ReadModifyWrite
+            && keeps != Keeps::Bytes
+            && policies.is_empty()
+            && ahead.is_none()
+            && ram.is_none()
+            && power.is_none();
         let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
         if let Clock::Parallel(clock) = &clock
             && clock.engine.wants_copies_apart()
@@ -306,6 +318,7 @@ impl Ssd {
         }
         Ok(Self {
             clock,
+            is_plain,
             config: config.clone(),
             cautions,
             reserve,
@@ -319,7 +332,7 @@ impl Ssd {
             page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
             now: 0,
             tag: 0,
-            ahead: AheadOfNeed::new(config, geometry.planes()),
+            ahead,
             rewrites: config.errors.law != ErrorLaw::None,
             to_rewrite: Vec::new(),
             blocks_rewritten: 0,
@@ -655,13 +668,25 @@ impl Ssd {
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // the device's end was checked, and its pages are counted in 32 bits
     fn run_of(&self, request: &Request) -> LpnRun {
-        let divide = |sector: u64| match self.page_shift {
+        let first = self.page_of(request.first_sector);
+        let last = self.page_of(request.end_sector() - 1);
+        LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: u32::from(request.stream) }
+    }
+
+    /// The page that holds a sector.
+    #[inline(always)]
+    fn page_of(&self, sector: u64) -> u64 {
+        match self.page_shift {
             Some(shift) => sector >> shift,
             None => sector / self.sectors_per_page,
-        };
-        let first = divide(request.first_sector);
-        let last = divide(request.end_sector() - 1);
-        LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: u32::from(request.stream) }
+        }
+    }
+
+    fn expect_on_flash(&self, pages: impl Iterator<Item = Lpn>, ahead: Ahead) {
+        match ahead {
+            Ahead::Far => self.scheme.expect_all_far(pages),
+            Ahead::Near => self.scheme.expect_all_near(pages, &self.flash),
+        }
     }
 
     /// The tag that the next request gets.
@@ -671,38 +696,33 @@ impl Ssd {
 
     /// Hands a request to the translation layer, which leaves its operations in the flash's log and counts.
     #[inline(always)]
-    fn translate(&mut self, request: &Request) -> Result<(), OutOfSpace> {
-        if self.data.is_some() {
+    fn translate<const PLAIN: bool>(&mut self, request: &Request) -> Result<(), OutOfSpace> {
+        if !PLAIN && self.data.is_some() {
             return self.translate_data(request);
         }
-        self.translate_pages(request)
+        self.translate_pages::<PLAIN>(request)
     }
 
     /// As [`Ssd::translate`], once the bytes of a write are at hand.
     #[inline(always)]
-    pub(crate) fn translate_pages(&mut self, request: &Request) -> Result<(), OutOfSpace> {
-        if request.kind == RequestKind::Flush && self.config.recovery.ignores_flush {
-            return Ok(());
-        }
-        if request.kind == RequestKind::Flush {
-            // Without RAM what was acknowledged is on flash.
-            let flushed = self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
-            // Capacitors write the trims when the power fails.
-            if self.power.as_ref().is_some_and(|power| !power.is_protected()) {
-                self.flash.flush_journal();
-            }
-            return flushed;
-        }
-        if request.sectors == 0 {
-            return Ok(());
-        }
+    pub(crate) fn translate_pages<const PLAIN: bool>(&mut self, request: &Request) -> Result<(), OutOfSpace> {
         match request.kind {
+            RequestKind::Flush => self.flush(),
+            _ if request.sectors == 0 => Ok(()),
+            RequestKind::Write if PLAIN => self.write_to_flash(self.run_of(request)),
+            RequestKind::Write => {
+                if self.config.host.partial_pages == PartialPages::ReadModifyWrite {
+                    self.read_partial_pages(request);
+                }
+                // Worked out anew: a run whose address was taken would be copied through memory, which stalls.
+                self.write_run(self.run_of(request), request.fua && !self.config.recovery.ignores_flush)
+            }
             RequestKind::Read => {
                 let run = self.run_of(request);
                 let delivered = self.flash.stamps().map(|stamps| stamps.delivered());
                 match &mut self.ram {
-                    None => self.scheme.read(run, &mut self.flash),
-                    Some(ram) => ram.read(run, &mut self.scheme, &mut self.flash),
+                    Some(ram) if !PLAIN => ram.read(run, &mut self.scheme, &mut self.flash),
+                    _ => self.scheme.read(run, &mut self.flash),
                 }
                 if let (Some(before), Some(stamps)) = (delivered, self.flash.stamps_mut())
                     && stamps.delivered() != before + u64::from(run.pages)
@@ -711,25 +731,36 @@ impl Ssd {
                 }
                 Ok(())
             }
-            RequestKind::Write => {
-                if self.config.host.partial_pages == PartialPages::ReadModifyWrite {
-                    self.read_partial_pages(request);
-                }
-                // Worked out anew: a run whose address was taken would be copied through memory, which stalls.
-                self.write_run(self.run_of(request), request.fua && !self.config.recovery.ignores_flush)
-            }
             RequestKind::Trim => {
-                // Only pages wholly covered lose their content.
-                let first = request.first_sector.div_ceil(self.sectors_per_page);
-                let end = request.end_sector() / self.sectors_per_page;
-                if let (Ok(first), Ok(pages)) = (u32::try_from(first), u32::try_from(end.saturating_sub(first)))
-                    && pages > 0
-                {
-                    self.trim_run(LpnRun { first: Lpn(first), pages, stream: u32::from(request.stream) });
-                }
+                self.trim(request.first_sector, request.end_sector(), request.stream);
                 Ok(())
             }
-            RequestKind::Flush => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn flush(&mut self) -> Result<(), OutOfSpace> {
+        if self.config.recovery.ignores_flush {
+            return Ok(());
+        }
+        // Without RAM what was acknowledged is on flash.
+        let flushed = self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
+        // Capacitors write the trims when the power fails.
+        if self.power.as_ref().is_some_and(|power| !power.is_protected()) {
+            self.flash.flush_journal();
+        }
+        flushed
+    }
+
+    #[inline(never)]
+    fn trim(&mut self, first_sector: u64, end_sector: u64, stream: u16) {
+        // Only pages wholly covered lose their content.
+        let first = first_sector.div_ceil(self.sectors_per_page);
+        let end = end_sector / self.sectors_per_page;
+        if let (Ok(first), Ok(pages)) = (u32::try_from(first), u32::try_from(end.saturating_sub(first)))
+            && pages > 0
+        {
+            self.trim_run(LpnRun { first: Lpn(first), pages, stream: u32::from(stream) });
         }
     }
 
@@ -752,12 +783,15 @@ impl Ssd {
         if let Some(ram) = &mut self.ram {
             return ram.write(run, forced, &mut self.scheme, &mut self.flash);
         }
-        for lpn in run.iter() {
-            self.flash.host_writes_page(lpn);
-        }
+        self.write_to_flash(run)
+    }
+
+    #[inline(always)]
+    fn write_to_flash(&mut self, run: LpnRun) -> Result<(), OutOfSpace> {
+        self.flash.host_writes_run(run);
         let result = self.scheme.write(run, &mut self.flash);
         if result.is_err() {
-            self.write_failed(run);
+            self.write_failed(run.apart());
         }
         result
     }
@@ -793,46 +827,58 @@ impl Ssd {
     /// Translates a request that the drive takes at `start`. Under `parallel` its operations lie in the flash's log and
     /// its end is open; else the outcome is final. What a request did before it failed takes its time too; its error is kept
     /// under its tag.
+    ///
+    /// `PLAIN` if [`Ssd::is_plain`]; what only other drives have is then compiled away.
     #[inline(always)]
-    fn carry_out(&mut self, request: &Request, tag: u64, start: u64) -> Outcome {
-        if self.ahead.is_some() {
+    fn carry_out<const PLAIN: bool>(&mut self, request: &Request, tag: u64, start: u64) -> Outcome {
+        if !PLAIN && self.ahead.is_some() {
             self.clean_in_gap(start);
         }
-        let before = self.flash.counters().totals();
-        let unmapped_before = self.flash.counters().reads_unmapped;
-        self.flash.clear_log();
-        let done = self.translate(request);
-        if let Err(error) = self.result_of(done) {
-            self.forget_data(tag);
-            self.failed.push((Tag(tag), error));
+        let counters = self.flash.counters();
+        let (operations, erases, unmapped) =
+            (counters.operations(), counters.total(OpKind::Erase), counters.reads_unmapped);
+        let before = (!PLAIN && matches!(self.clock, Clock::Serial { .. })).then(|| counters.totals());
+        if !PLAIN {
+            self.flash.clear_log();
         }
-        if self.power.is_some() {
+        let done = self.translate::<PLAIN>(request);
+        if done.is_err() || !PLAIN && self.policy_fault.is_some() {
+            self.note_failure(done, tag);
+        }
+        if !PLAIN && self.power.is_some() {
             self.take_checkpoint(true);
             if !matches!(self.clock, Clock::Parallel(_)) {
                 self.settle_request(tag);
             }
         }
-        let after = self.flash.counters().totals();
-        let mut did = [0; OP_KINDS];
-        for kind in 0..did.len() {
-            did[kind] = after[kind] - before[kind];
-        }
+        let counters = self.flash.counters();
+        let flash_ops = saturating_u32(counters.operations() - operations);
+        let erases = saturating_u32(counters.total(OpKind::Erase) - erases);
+        let reads_unmapped = counters.reads_unmapped > unmapped;
         let (mut start, mut end) = (start, start);
-        let reads_unmapped = self.flash.counters().reads_unmapped > unmapped_before;
-        if let Clock::Serial { engine, unmapped_read } = &mut self.clock {
-            let log = self.flash.log();
+        if let (Clock::Serial { engine, unmapped_read }, Some(before)) = (&mut self.clock, before) {
+            let (after, log) = (counters.totals(), self.flash.log());
             let (background_at, awaited) = self.flash.background().unwrap_or((log.len(), after));
             let work = Work { totals: [before, awaited, after], log, background_at };
             let least = if reads_unmapped { *unmapped_read } else { 0 };
             (start, end) = engine.serve(start, least, tag, work, self.flash.geometry());
         }
-        let (flash_ops, erases) = (saturating_u32(did.iter().sum()), saturating_u32(did[OpKind::Erase as usize]));
-        let delay = if self.ahead.is_some() { self.note_written() } else { 0 };
-        if self.ahead.is_some() && !matches!(self.clock, Clock::Parallel(_)) {
+        let delay = if !PLAIN && self.ahead.is_some() { self.note_written() } else { 0 };
+        if !PLAIN && self.ahead.is_some() && !matches!(self.clock, Clock::Parallel(_)) {
             end = end.max(start + delay);
             self.clean_after_writes(start);
         }
         Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped, delay }
+    }
+
+    /// Keeps the error of a request that failed, if it did.
+    #[cold]
+    #[inline(never)]
+    fn note_failure(&mut self, done: Result<(), OutOfSpace>, tag: u64) {
+        if let Err(error) = self.result_of(done) {
+            self.forget_data(tag);
+            self.failed.push((Tag(tag), error));
+        }
     }
 
     /// The changes of a request are done. It fails if power failed.
@@ -866,7 +912,8 @@ impl Ssd {
         if let Some(data) = &mut self.data {
             data.at_hand = Some(tag);
         }
-        let Outcome { start, end, flash_ops, erases, reads_unmapped, delay } = self.carry_out(request, tag, start);
+        let Outcome { start, end, flash_ops, erases, reads_unmapped, delay } =
+            self.carry_out::<false>(request, tag, start);
         let flight = Flight { tag: Tag(tag), request: *request, start, end, flash_ops, erases };
         let Clock::Parallel(clock) = &mut self.clock else {
             self.ready.push_back(flight);
@@ -955,14 +1002,16 @@ impl Ssd {
     /// Refuses a request that reaches past the end of the drive, and any while the power is off.
     #[inline(always)]
     fn check(&self, request: &Request) -> Result<(), IoError> {
-        if request.end_sector() < self.reach { Ok(()) } else { self.refuse(request) }
+        // A copy for the rare case: a request whose address is taken lies in memory.
+        if request.end_sector() < self.reach { Ok(()) } else { self.refuse(*request) }
     }
 
     #[cold]
-    fn refuse(&self, request: &Request) -> Result<(), IoError> {
+    #[inline(never)]
+    fn refuse(&self, request: Request) -> Result<(), IoError> {
         match self.power_error() {
             Some(error) => Err(error),
-            None => Bounds { sectors: self.sectors, block: Bytes(SECTOR_BYTES) }.check(request),
+            None => Bounds { sectors: self.sectors, block: Bytes(SECTOR_BYTES) }.check(&request),
         }
     }
 
@@ -993,12 +1042,30 @@ impl Ssd {
     #[inline]
     pub fn absorb(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
         self.check(&request)?;
-        let done = self.translate(&request);
+        let done = self.translate::<false>(&request);
         self.clean_untimed();
         self.settle_untimed_if_kept();
         self.flash.clear_log();
         completion.request = request;
         completion.result = self.result_of(done);
+        Ok(())
+    }
+
+    /// Carries out a request on a drive that has one at a time, while none waits to be fetched.
+    #[inline(always)]
+    fn execute_alone<const PLAIN: bool>(
+        &mut self,
+        mut request: Request,
+        completion: &mut Completion,
+    ) -> Result<(), IoError> {
+        self.check(&request)?;
+        request.arrival = request.arrival.max(Nanos(self.now));
+        let tag = self.tag;
+        let Outcome { start, end, flash_ops, erases, .. } = self.carry_out::<PLAIN>(&request, tag, request.arrival.0);
+        Flight { tag: Tag(tag), request, start, end, flash_ops, erases }.fill(completion);
+        self.conclude(completion);
+        self.tag += 1;
+        self.now = end.0;
         Ok(())
     }
 
@@ -1158,22 +1225,17 @@ impl BlockDevice for Ssd {
     }
 
     #[inline(always)]
-    fn execute(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
+    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        if self.is_plain && self.ready.is_empty() {
+            return self.execute_alone::<true>(request, completion);
+        }
         if matches!(self.clock, Clock::Parallel(_)) || !self.ready.is_empty() {
             self.submit(request)?;
             let ended = self.wait(Nanos(u64::MAX), completion)?;
             assert!(ended, "a request in flight ends");
             return Ok(());
         }
-        self.check(&request)?;
-        request.arrival = request.arrival.max(Nanos(self.now));
-        let tag = self.tag;
-        let Outcome { start, end, flash_ops, erases, .. } = self.carry_out(&request, tag, request.arrival.0);
-        Flight { tag: Tag(tag), request, start, end, flash_ops, erases }.fill(completion);
-        self.conclude(completion);
-        self.tag += 1;
-        self.now = end.0;
-        Ok(())
+        self.execute_alone::<false>(request, completion)
     }
 
     #[inline(always)]
@@ -1202,24 +1264,22 @@ impl BlockDevice for Ssd {
         Ok(false)
     }
 
-    #[inline(always)]
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        if request.end_sector() > self.sectors || request.sectors == 0 {
-            return;
+    #[inline]
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
+        // Only the first page of each is looked at, so only that needs to exist.
+        #[allow(clippy::cast_possible_truncation)] // pages that exist are counted in 32 bits
+        let pages = || {
+            let exist = requests.iter().filter(|request| request.first_sector < self.sectors);
+            exist.map(|request| (Lpn(self.page_of(request.first_sector) as u32), request.kind))
+        };
+        let Some(ram) = &self.ram else { return self.expect_on_flash(pages().map(|(lpn, _)| lpn), ahead) };
+        if ahead == Ahead::Far {
+            pages().for_each(|(lpn, _)| ram.expect(lpn));
         }
-        let lpn = self.run_of(request).first;
-        if let Some(ram) = &self.ram {
-            if ahead == Ahead::Far {
-                ram.expect(lpn);
-            }
-            if request.kind == RequestKind::Write && !ram.manager().lets_go_new() {
-                return; // flash gets other pages
-            }
-        }
-        match ahead {
-            Ahead::Far => self.scheme.expect_far(lpn),
-            Ahead::Near => self.scheme.expect_near(lpn, &self.flash),
-        }
+        // Of a RAM that keeps what is new, flash gets other pages than those written.
+        let lets_go_new = ram.manager().lets_go_new();
+        let of_flash = pages().filter(|(_, kind)| lets_go_new || *kind != RequestKind::Write);
+        self.expect_on_flash(of_flash.map(|(lpn, _)| lpn), ahead);
     }
 
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {

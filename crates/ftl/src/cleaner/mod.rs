@@ -32,7 +32,7 @@ use crate::{Cause, Flash, Progress, Violation};
 use flashwright_nand::BlockId;
 use serde::{Deserialize, Serialize};
 use steps::{Steps, forget_pending};
-pub(crate) use work::{Moving, Work, list_pages};
+pub(crate) use work::{Moving, Work, list_pages, list_pages_by_stream};
 
 /// The plane can't take a page: nothing to reclaim.
 #[derive(Debug)]
@@ -362,7 +362,7 @@ impl Cleaner {
         plane.take_to_recycle(block, flash);
         let mut work = self.scratch.take().unwrap_or_default();
         Moving::clear(&mut work.moving, 1);
-        list_pages(block, &mut work.moving, flash, |_, _| 0);
+        list_pages(block, &mut work.moving[0], flash, |_| {});
         let into = (!work.moving[0].from.is_empty()).then(|| {
             let into = plane.take_for(block, recycle.into, flash);
             (into, flash.geometry().first_page(into).0)

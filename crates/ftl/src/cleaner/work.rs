@@ -1,7 +1,8 @@
 //! A clean or a recycling of a block, and its progress.
 
+use crate::policies::placement::{Placement, Relocation};
 use crate::{Cause, Flash};
-use flashwright_nand::{BlockId, Ppn};
+use flashwright_nand::{BlockId, Lpn};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -24,31 +25,45 @@ impl Moving {
     }
 }
 
-/// Lists the valid pages of a block by the stream that each goes to.
+/// Lists the valid pages of a block with their owners, and calls `seen` for each owner.
 #[inline]
-pub(crate) fn list_pages(
-    block: BlockId,
-    moving: &mut [Moving],
-    flash: &Flash,
-    mut stream: impl FnMut(Ppn, u32) -> usize,
-) {
+pub(crate) fn list_pages(block: BlockId, list: &mut Moving, flash: &Flash, mut seen: impl FnMut(u32)) {
     let first = flash.geometry().first_page(block).0;
     let spares = flash.nand().spares(block);
-    let owner = |ppn: u32| spares[(ppn - first) as usize];
-    if let [only] = moving {
-        // Two separate loops are twice as fast; most drives have one stream.
-        only.from.extend(flash.valid_pages(block).map(|ppn| ppn.0));
-        only.lpns.extend(only.from.iter().map(|ppn| owner(*ppn)));
-        for (ppn, lpn) in only.from.iter().zip(&only.lpns) {
-            let stream = stream(Ppn(*ppn), *lpn);
-            debug_assert_eq!(stream, 0, "there is one stream");
+    for (base, mut bits) in flash.valid_words(block) {
+        // Room for all pages of a word at once: lists that grow page by page take twice as long.
+        let (at, count) = (list.from.len(), bits.count_ones() as usize);
+        list.from.resize(at + count, 0);
+        list.lpns.resize(at + count, 0);
+        for (from, lpn) in list.from[at..].iter_mut().zip(&mut list.lpns[at..]) {
+            let ppn = base + bits.trailing_zeros();
+            bits &= bits - 1;
+            *from = ppn;
+            *lpn = spares[(ppn - first) as usize];
+            seen(*lpn);
         }
-        return;
     }
-    for ppn in flash.valid_pages(block) {
-        let lpn = owner(ppn.0);
-        let list = &mut moving[stream(ppn, lpn)];
-        list.from.push(ppn.0);
+}
+
+/// As [`list_pages`], by the stream that the placement policy names for each page.
+#[inline]
+pub(crate) fn list_pages_by_stream(
+    block: BlockId,
+    moving: &mut [Moving],
+    placement: &mut Placement,
+    flash: &Flash,
+    mut seen: impl FnMut(u32),
+) {
+    if placement.is_single() {
+        return list_pages(block, &mut moving[0], flash, seen);
+    }
+    let first = flash.geometry().first_page(block).0;
+    let spares = flash.nand().spares(block);
+    for from in flash.valid_pages(block) {
+        let lpn = spares[(from.0 - first) as usize];
+        seen(lpn);
+        let list = &mut moving[usize::from(placement.relocation(Relocation { lpn: Lpn(lpn), from, flash }))];
+        list.from.push(from.0);
         list.lpns.push(lpn);
     }
 }

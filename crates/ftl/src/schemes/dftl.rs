@@ -40,7 +40,7 @@ use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::good_blocks;
 use crate::planes::Planes;
 use crate::policies::map_cache::MapCacheContext;
-use crate::policies::placement::{HostWrite, Placement};
+use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::{
     Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace, Progress,
@@ -476,10 +476,12 @@ impl Dftl {
             if !plane.has_room(stream_id(self.translation)) {
                 plane.open(stream_id(self.translation), flash);
             }
-            let ppn = plane.take(self.translation);
+            let (ppn, is_last) = plane.take(self.translation).expect("a block is open");
             let owner = u32::try_from(logical_pages + page).expect("checked by problems");
             flash.format(ppn, Lpn(owner));
-            plane.seal_if_full(self.translation, ppn, flash);
+            if is_last {
+                plane.seal_full(self.translation, ppn, flash);
+            }
             self.map.directory[page].ppn = ppn.0;
         }
     }
@@ -554,7 +556,7 @@ impl Dftl {
         let (slot, loaded) = self.translate(lpn, flash)?;
         let mapped = self.map.slots[slot as usize].ppn;
         let old = (mapped != NONE).then_some(Ppn(mapped));
-        let stream = self.placement.host(HostWrite { lpn, old, stream: run.stream, run_pages: run.pages, flash });
+        let stream = self.placement.host(lpn, old, run, flash);
         if self.invalidate == InvalidateOrder::BeforeGc
             && let Some(old) = old
         {
@@ -568,11 +570,9 @@ impl Dftl {
         }
         // Cleaning may have moved the old copy; the entry itself stays where it is.
         let old = self.map.slots[slot as usize].ppn;
-        let ppn = self.planes.all[plane].take(usize::from(stream));
         flash.next_waits_for_mark(loaded);
-        flash.program(ppn, lpn, Cause::Host);
+        let ppn = self.planes.all[plane].program(usize::from(stream), lpn, Cause::Host, flash);
         self.map.change(slot, ppn.0);
-        self.planes.all[plane].seal_if_full(usize::from(stream), ppn, flash);
         if old != NONE {
             self.planes.drop_copy(Ppn(old), flash);
         }

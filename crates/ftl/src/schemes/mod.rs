@@ -325,6 +325,20 @@ macro_rules! schemes {
         }
 
         impl Scheme {
+            #[inline(never)]
+            fn write_called(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
+                match self { $(Scheme::$name(scheme) => crate::Ftl::write(scheme, run, flash),)+ }
+            }
+            /// See [`crate::Ftl::expect_far`], for several pages.
+            #[inline]
+            pub fn expect_all_far(&self, lpns: impl Iterator<Item = Lpn>) {
+                match self { $(Scheme::$name(scheme) => lpns.for_each(|lpn| crate::Ftl::expect_far(scheme, lpn)),)+ }
+            }
+            /// See [`crate::Ftl::expect_near`], for several pages.
+            #[inline]
+            pub fn expect_all_near(&self, lpns: impl Iterator<Item = Lpn>, flash: &Flash) {
+                match self { $(Scheme::$name(scheme) => lpns.for_each(|lpn| crate::Ftl::expect_near(scheme, lpn, flash)),)+ }
+            }
             /// See [`BuildScheme::map_size`].
             #[must_use]
             pub fn map_size(&self, flash: &Flash) -> MapSize {
@@ -337,9 +351,10 @@ macro_rules! schemes {
             fn read(&mut self, run: LpnRun, flash: &mut Flash) {
                 match self { $(Scheme::$name(scheme) => scheme.read(run, flash),)+ }
             }
-            #[inline]
+            /// Page mapping is inlined, the others are not.
+            #[inline(always)]
             fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
-                match self { $(Scheme::$name(scheme) => scheme.write(run, flash),)+ }
+                if let Scheme::Page(scheme) = self { scheme.write(run, flash) } else { self.write_called(run.apart(), flash) }
             }
             #[inline]
             fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
@@ -373,11 +388,11 @@ macro_rules! schemes {
             fn reset_figures(&mut self) {
                 match self { $(Scheme::$name(scheme) => scheme.reset_figures(),)+ }
             }
-            #[inline(always)]
+            #[inline]
             fn expect_far(&self, lpn: Lpn) {
                 match self { $(Scheme::$name(scheme) => scheme.expect_far(lpn),)+ }
             }
-            #[inline(always)]
+            #[inline]
             fn expect_near(&self, lpn: Lpn, flash: &Flash) {
                 match self { $(Scheme::$name(scheme) => scheme.expect_near(lpn, flash),)+ }
             }

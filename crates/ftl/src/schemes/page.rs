@@ -8,11 +8,11 @@
 //! a plane never has fewer than one free block when a clean starts, which is the room that its copies need.
 
 use super::{BuildScheme, Reserve, SchemeContext};
-use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages};
+use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages_by_stream};
 use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::{Plane, good_blocks};
 use crate::planes::Planes;
-use crate::policies::placement::{HostWrite, Placement, Relocation};
+use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::registry::NoSettings;
 use crate::{
@@ -136,7 +136,7 @@ fn reserved(context: &SchemeContext, flash: &Flash) -> u64 {
 }
 
 impl Ftl for PageMap {
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         for lpn in run.iter() {
             self.write_page(lpn, run, flash)?;
@@ -280,41 +280,45 @@ impl PageMap {
     #[inline(always)]
     fn write_page(&mut self, lpn: Lpn, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
         let mapped = self.lookup(lpn, flash);
-        let stream =
-            self.placement.host(HostWrite { lpn, old: mapped, stream: run.stream, run_pages: run.pages, flash });
-        let stream = stream + self.host_frontiers;
-        if self.invalidate == InvalidateOrder::BeforeGc
-            && let Some(old) = mapped
-        {
-            self.l2p[lpn.index()] = UNMAPPED;
-            self.planes.drop_copy(old, flash);
-            flash.old_content_dropped(lpn);
+        let stream = self.placement.host(lpn, mapped, run, flash) + self.host_frontiers;
+        let mut old = mapped;
+        if self.invalidate == InvalidateOrder::BeforeGc {
+            self.drop_before(lpn, old.take(), flash);
         }
-        let plane = self.plane_with_room(lpn, stream, flash)?;
+        let turn = self.planes.next_turn(Some(lpn), stream);
+        let mut plane = self.planes.order[turn] as usize;
+        let mut taken = self.planes.all[plane].take(usize::from(stream));
+        if taken.is_none() {
+            plane = self.make_room(turn, lpn, stream, flash)?;
+            taken = self.planes.all[plane].take(usize::from(stream));
+            old = self.lookup(lpn, flash); // cleaning may have moved it
+        }
+        let (ppn, is_last) = taken.expect("room was made");
         if self.planes.asks_schedule {
             self.planes.note_written(plane, 1);
         }
-        // Cleaning may have moved the old copy, so it is looked up again.
-        let old = self.l2p[lpn.index()];
-        let plane = &mut self.planes.all[plane];
-        let ppn = plane.take(usize::from(stream));
         flash.program(ppn, lpn, Cause::Host);
         self.l2p[lpn.index()] = ppn.0;
-        plane.seal_if_full(usize::from(stream), ppn, flash);
-        if old != UNMAPPED {
-            self.planes.drop_copy(Ppn(old), flash);
+        if is_last {
+            self.planes.all[plane].seal_full(usize::from(stream), ppn, flash);
+        }
+        if let Some(old) = old {
+            self.planes.drop_copy(old, flash);
         }
         Ok(())
     }
 
-    /// The plane that takes the page, with room in the frontier of `stream`.
-    #[inline(always)]
-    fn plane_with_room(&mut self, lpn: Lpn, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
-        let turn = self.planes.next_turn(Some(lpn), stream);
-        let plane = self.planes.order[turn] as usize;
-        if self.planes.all[plane].has_room(stream) { Ok(plane) } else { self.make_room(turn, lpn, stream, flash) }
+    /// Drops the old copy of a page before room is made for the new one.
+    #[inline(never)]
+    fn drop_before(&mut self, lpn: Lpn, old: Option<Ppn>, flash: &mut Flash) {
+        if let Some(old) = old {
+            self.l2p[lpn.index()] = UNMAPPED;
+            self.planes.drop_copy(old, flash);
+            flash.old_content_dropped(lpn);
+        }
     }
 
+    /// A plane with room in the frontier of `stream`: the one in `turn` if it can.
     #[inline(never)]
     fn make_room(&mut self, turn: usize, lpn: Lpn, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
         let (planes, mut moves) = self.parts();
@@ -376,10 +380,7 @@ impl PageMapped for Moves<'_> {
         }
         Moving::clear(moving, usize::from(self.placement.streams()));
         let (l2p, placement) = (&*self.l2p, &mut *self.placement);
-        list_pages(block, moving, flash, |from, lpn| {
-            prefetch(l2p, lpn as usize);
-            usize::from(placement.relocation(Relocation { lpn: Lpn(lpn), from, flash }))
-        });
+        list_pages_by_stream(block, moving, placement, flash, |lpn| prefetch(l2p, lpn as usize));
         Some((block, Cause::Gc))
     }
 

@@ -167,6 +167,15 @@ impl Tally {
 
     #[inline(always)]
     pub fn completed(&mut self, completion: &Completion) {
+        self.count(completion);
+        if self.timed {
+            self.time(completion);
+        }
+    }
+
+    /// Counts a completed request, but for its times.
+    #[inline(always)]
+    pub fn count(&mut self, completion: &Completion) {
         let (kind, moves) = (completion.request.kind as usize, completion.request.kind.moves_data());
         self.requests += 1;
         self.by_kind[kind] += 1;
@@ -174,12 +183,16 @@ impl Tally {
             self.bytes[kind] += u64::from(completion.request.sectors) * SECTOR_BYTES;
         }
         self.end_ns = self.end_ns.max(completion.end.0);
-        if self.timed {
-            let (response, service) = (completion.response_time().0, completion.service_time().0);
-            self.times[kind].record(response, service);
-            if self.windowed && moves {
-                self.window_response.record(response);
-            }
+    }
+
+    /// Notes the times of a counted request of a device that has times.
+    #[inline(always)]
+    pub fn time(&mut self, completion: &Completion) {
+        let kind = completion.request.kind;
+        let (response, service) = (completion.response_time().0, completion.service_time().0);
+        self.times[kind as usize].record(response, service);
+        if self.windowed && kind.moves_data() {
+            self.window_response.record(response);
         }
     }
 

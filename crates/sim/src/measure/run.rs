@@ -169,15 +169,23 @@ impl Measurement {
             return; // the host got no service: no request completed, no service time
         }
         let request = &completion.request;
-        let (first, pages) = ssd.pages_of(request);
-        self.tally.completed(completion);
-        self.pages[request.kind as usize] += u64::from(pages);
+        self.pages[request.kind as usize] += u64::from(ssd.pages_of(request).1);
         self.digest = mix(self.digest, completion.tag.0 ^ u64::from(completion.flash_ops) << 32);
+        self.tally.count(completion);
+        if self.tally.timed || self.kept.is_some() || self.window != Window::Off {
+            self.note(completion, ssd);
+        }
+    }
+
+    /// What is wanted of a counted request besides counts. Runs that only count don't save registers for it.
+    #[inline(never)]
+    fn note(&mut self, completion: &Completion, ssd: &Ssd) {
         if self.tally.timed {
+            self.tally.time(completion);
             self.digest = mix(self.digest, completion.end.0);
         }
         if let Some(kept) = &mut self.kept {
-            kept.keep(completion, (first, pages));
+            kept.keep(completion, ssd.pages_of(&completion.request));
         }
         let over = match self.window {
             Window::Off => false,

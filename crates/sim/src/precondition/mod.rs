@@ -129,7 +129,7 @@ fn expect(ssd: &Ssd, lpn: u32) {
     let sectors = ssd.sectors_per_page();
     let first_sector = u64::from(lpn) * sectors;
     let sectors = u32::try_from(sectors).expect("sectors of a page");
-    ssd.expect(&Request { kind: RequestKind::Write, first_sector, sectors, ..Request::default() }, Ahead::Far);
+    ssd.expect(&[Request { kind: RequestKind::Write, first_sector, sectors, ..Request::default() }], Ahead::Far);
 }
 
 /// Preconditioning in steps.

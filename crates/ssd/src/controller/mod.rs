@@ -612,8 +612,8 @@ impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
     }
 
     #[inline(always)]
-    fn expect(&self, request: &Request, ahead: Ahead) {
-        self.device.expect(request, ahead);
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
+        self.device.expect(requests, ahead);
     }
 
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {

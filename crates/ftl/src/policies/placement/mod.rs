@@ -5,8 +5,8 @@
 
 mod foreign;
 
-use crate::Flash;
 use crate::registry::policies;
+use crate::{Flash, LpnRun};
 use flashwright_block::Rng;
 use flashwright_nand::{Lpn, Ppn};
 use schemars::JsonSchema;
@@ -126,28 +126,31 @@ macro_rules! placements {
                     Placement::Foreign(policy) => policy.streams(),
                 }
             }
-            /// See [`PlacementPolicy::host`].
+            /// Whether every page goes to the first stream, without a look at it.
+            #[inline(always)]
+            #[must_use]
+            pub fn is_single(&self) -> bool {
+                matches!(self, Placement::Single(_))
+            }
+            /// See [`PlacementPolicy::host`], for a page of a run.
             ///
             /// The single frontier is handled inline; all other policies are out of line, because inlined they would
             /// take up the registers of every write.
             #[inline(always)]
-            pub fn host(&mut self, write: HostWrite) -> u8 {
-                if let Placement::Single(policy) = self { policy.host(write) } else { self.host_called(write) }
+            pub fn host(&mut self, lpn: Lpn, old: Option<Ppn>, run: LpnRun, flash: &Flash) -> u8 {
+                if self.is_single() { 0 } else { self.host_called(lpn, old, run.stream, run.pages, flash) }
             }
             #[inline(never)]
-            fn host_called(&mut self, write: HostWrite) -> u8 {
+            fn host_called(&mut self, lpn: Lpn, old: Option<Ppn>, stream: u32, run_pages: u32, flash: &Flash) -> u8 {
+                let write = HostWrite { lpn, old, stream, run_pages, flash };
                 match self {
                     $(Placement::$policy(policy) => policy.host(write),)+
                     Placement::Foreign(policy) => policy.host(write),
                 }
             }
-            /// See [`PlacementPolicy::relocation`]; as [`Placement::host`].
-            #[inline(always)]
-            pub fn relocation(&mut self, page: Relocation) -> u8 {
-                if let Placement::Single(policy) = self { policy.relocation(page) } else { self.relocation_called(page) }
-            }
+            /// See [`PlacementPolicy::relocation`]. Whoever moves many pages asks [`Placement::is_single`] first.
             #[inline(never)]
-            fn relocation_called(&mut self, page: Relocation) -> u8 {
+            pub fn relocation(&mut self, page: Relocation) -> u8 {
                 match self {
                     $(Placement::$policy(policy) => policy.relocation(page),)+
                     Placement::Foreign(policy) => policy.relocation(page),

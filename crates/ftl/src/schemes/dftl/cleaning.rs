@@ -22,10 +22,10 @@
 
 use super::mapping::{Mapping, NONE};
 use super::{Dftl, Figures, stream_id};
-use crate::cleaner::{Effort, Moving, PageMapped, list_pages};
+use crate::cleaner::{Effort, Moving, PageMapped, list_pages, list_pages_by_stream};
 use crate::plane::{Frontier, Plane};
 use crate::planes::{Planes, drop_copy};
-use crate::policies::placement::{Placement, Relocation};
+use crate::policies::placement::Placement;
 use crate::policies::victim::PlaneView;
 use crate::{Cause, Flash, OutOfSpace};
 use flashwright_nand::{BlockId, Lpn, Ppn, prefetch};
@@ -287,7 +287,7 @@ impl Moves<'_> {
         pending.clear();
         let pages = flash.geometry().pages_per_block();
         if self.is_translation(block, flash) {
-            list_pages(block, &mut moving[self.translation..], flash, |_, _| 0);
+            list_pages(block, &mut moving[self.translation], flash, |_| {});
         } else {
             let (map, placement) = (&*self.map, &mut *self.placement);
             list_data_pages(block, map, placement, &mut moving[..self.translation], flash);
@@ -314,10 +314,7 @@ impl Moves<'_> {
 /// Lists the valid pages of a data block by the stream that the placement policy names.
 #[inline(never)]
 fn list_data_pages(block: BlockId, map: &Mapping, placement: &mut Placement, moving: &mut [Moving], flash: &Flash) {
-    list_pages(block, moving, flash, |from, lpn| {
-        prefetch(&map.table, lpn as usize);
-        usize::from(placement.relocation(Relocation { lpn: Lpn(lpn), from, flash }))
-    });
+    list_pages_by_stream(block, moving, placement, flash, |lpn| prefetch(&map.table, lpn as usize));
 }
 
 /// Lists the translation pages of the listed data pages whose entries are not cached, each once.
@@ -349,9 +346,7 @@ fn program_translation(
     planes: &mut [Plane],
     flash: &mut Flash,
 ) {
-    let ppn = planes[at].take(translation);
-    flash.program(ppn, Lpn(map.table.len() as u32 + page), cause);
-    planes[at].seal_if_full(translation, ppn, flash);
+    let ppn = planes[at].program(translation, Lpn(map.table.len() as u32 + page), cause, flash);
     let old = std::mem::replace(&mut map.directory[page as usize].ppn, ppn.0);
     drop_copy(planes, Ppn(old), flash);
 }
