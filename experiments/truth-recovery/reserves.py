@@ -19,7 +19,7 @@ from typing import Any
 
 from drives import size
 from twins import Asked, made
-from wide_twins import draw_wide
+from wide import draw_wide
 
 from flashwright.life.advise import advise
 from flashwright.run.ssd import Ssd
@@ -69,7 +69,7 @@ def advised(work: tuple[str, int], asked: Asked) -> dict[str, Any]:
     kept |= {"advice": f"{1 - used:.1%} reserved", "said": said}
     if asked.family == "alien":
         return kept | {"holds": None}
-    ssd = draw_wide(work[1])
+    ssd = draw_wide(work[1], small=True)
     itself, nothing = amplification(ssd, used, 77), amplification(ssd, 1.0, 77)
     return kept | {"itself": itself, "unreserved": nothing, "holds": itself <= TARGET}
 

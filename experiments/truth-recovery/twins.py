@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import drives
-from wide_twins import draw_wide
+from wide import draw_wide
 
 from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
@@ -130,7 +130,7 @@ def made(work: tuple[str, int], asked: Asked) -> tuple[dict[str, Any], Ssd | Non
         opened = Target(aliens().Alien(make, seed))
         row["made of"] = make
     else:
-        ssd = draw_wide(seed) if asked.family == "wide" else drives.draw(seed)
+        ssd = draw_wide(seed, small=True) if asked.family == "wide" else drives.draw(seed)
         opened = Target(ssd)
         row["made of"] = mechanisms(ssd) if asked.family == "wide" else drives.truth(ssd).scheme
         if asked.family == "drawn":

@@ -61,16 +61,25 @@ class Answer:
         return " or ".join(told) or "nothing"
 
 
-def draw_wide(seed: int) -> Ssd:
-    """A drive of the widened family, always the same for a seed."""
+def draw_wide(seed: int, *, small: bool = False) -> Ssd:
+    """A drive of the widened family, always the same for a seed.
+
+    Parameters
+    ----------
+    seed : int
+        Which.
+    small : bool, optional
+        Of 0.5 to 1 GiB instead of 2 to 6, with blocks of all dies of 8 MiB at the most instead of 48.
+    """
     rng = np.random.default_rng([seed, 2026])
-    logical = int(rng.uniform(2, 6) * GIB)
+    gib, most = ((0.5, 1.0), 8 * MIB) if small else ((2.0, 6.0), 48 * MIB)
+    logical = int(rng.uniform(*gib) * GIB)
     bits = int(rng.choice([1, 2, 3, 4], p=[0.1, 0.2, 0.5, 0.2]))
     while True:
         channels, dies = int(rng.choice([1, 2, 4, 8])), int(rng.choice([1, 2, 4]))
         page = int(rng.choice([8, 16, 32])) * KIB
         pages = int(rng.choice([48, 72, 96, 144, 192])) // bits * bits
-        if MIB <= page * pages * channels * dies <= 48 * MIB:
+        if MIB <= page * pages * channels * dies <= most:
             break
     unit = int(rng.choice([4 * KIB, 8 * KIB, page]))
     kind = str(rng.choice(["slc", "map", "plain"], p=[0.4, 0.25, 0.35]))
@@ -81,8 +90,9 @@ def draw_wide(seed: int) -> Ssd:
     logical -= logical % (block * channels * dies)
     schedule = str(rng.choice(SCHEDULES))
     program = rng.uniform(*PROGRAMS_MS[bits])
+    name = f"small-{seed}" if small else f"wide-{seed}"
     settings: dict[str, object] = {
-        "name": f"wide-{seed}",
+        "name": name,
         "geometry.channels": channels,
         "geometry.dies-per-channel": dies,
         "geometry.page-size": f"{page // KIB} KiB",
@@ -149,7 +159,7 @@ def draw_wide(seed: int) -> Ssd:
         settings["controller.read-buffer.size"] = f"{kept} B"
         if rng.random() < 0.5:
             settings["controller.read-buffer.prefetch"] = f"{min(kept, 256 * KIB)} B"
-    return Ssd.from_text("", f"wide-{seed}").with_(settings)
+    return Ssd.from_text("", name).with_(settings)
 
 
 def _exactly(*values: object) -> Answer:

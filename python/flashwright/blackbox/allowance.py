@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from flashwright.drive.findings import Finding, unknown
+
 if TYPE_CHECKING:
-    from flashwright.blackbox.base import Cost, Mode
+    from flashwright.blackbox.base import Context, Cost, Mode, Probe
+    from flashwright.blackbox.deadline import Deadline
     from flashwright.blackbox.target import Target
 
 __all__ = [
     "LIMITS_S",
     "Pace",
+    "ProbeTime",
     "allowed_s",
     "hopeless",
     "usually",
@@ -59,6 +64,10 @@ _LEAST_OF_PLAN = {
 }
 # A probe that needs so much more than it may have is not begun; nothing is kept for one that needs this much of all.
 _HOPELESS, _TOO_MUCH = 1.3, 0.35
+# After all others a probe is begun that may have this share of that: some end long before what is usual.
+_WORTH_A_TRY = 0.2
+# How far a probe must be for its pace to say how long it takes; one that ran out needs this many times more at least.
+_TELLING, _BEYOND = 0.1, 1.5
 # What is kept back, since a play is cut where a few requests are done.
 _MARGIN = 0.04
 # What is written to see how fast a simulated drive is: more than its RAM, less than its spare space.
@@ -153,7 +162,9 @@ class Pace:
         )
 
 
-def usually(cost: Cost, name: str, pace: Pace, allowed: float) -> tuple[int, float]:
+def usually(
+    cost: Cost, name: str, pace: Pace, allowed: float, *, last: bool = False
+) -> tuple[int, float]:
     """About what a probe moves and takes on most drives, within what it may take.
 
     Parameters
@@ -166,6 +177,8 @@ def usually(cost: Cost, name: str, pace: Pace, allowed: float) -> tuple[int, flo
         Of the drive.
     allowed : float
         Seconds of the drive's time.
+    last : bool, optional
+        Whether it is asked after all others.
 
     Returns
     -------
@@ -173,7 +186,7 @@ def usually(cost: Cost, name: str, pace: Pace, allowed: float) -> tuple[int, flo
         Nothing for a probe that will not be begun.
     """
     most = pace.seconds(cost)
-    if pace.timeless or hopeless(name, most, allowed):
+    if pace.timeless or hopeless(name, most, allowed, last=last):
         return 0, 0.0
     share = _USUAL.get(name, 1.0)
     seconds = min(share * most, allowed)
@@ -227,8 +240,10 @@ def _rounded(minutes: float) -> str:
     return f"{digits:,.0f} minutes" if digits >= 2 else f"{digits:.2g} minutes"
 
 
-def hopeless(name: str, planned_s: float, allowed_s: float) -> bool:
-    """Whether a probe cannot come to a verdict in the time that it may have.
+def hopeless(name: str, planned_s: float, allowed_s: float, *, last: bool = False) -> bool:
+    """Whether a probe is not begun, since it will hardly come to a verdict in the time that it may have.
+
+    Where its turn comes it is put off, so that others have the time; after all of them what is left is nobody else's.
 
     Parameters
     ----------
@@ -236,13 +251,18 @@ def hopeless(name: str, planned_s: float, allowed_s: float) -> bool:
         Of the probe.
     planned_s, allowed_s : float
         What it takes at most, and what it may, seconds.
+    last : bool, optional
+        Whether all others have been asked.
 
     Examples
     --------
     >>> hopeless("mapping", 600.0, 120.0), hopeless("clustered-page", 600.0, 120.0)
     (True, False)
+    >>> hopeless("mapping", 600.0, 120.0, last=True), hopeless("mapping", 600.0, 0.0, last=True)
+    (False, True)
     """
-    return _LEAST_OF_PLAN.get(name, 0.0) * planned_s > _HOPELESS * allowed_s
+    least = _LEAST_OF_PLAN.get(name, 0.0) * planned_s
+    return _WORTH_A_TRY * least > allowed_s if last else least > _HOPELESS * allowed_s
 
 
 def allowed_s(limit_s: float, spent_s: float, name: str, later_s: Mapping[str, float]) -> float:
@@ -276,3 +296,47 @@ def allowed_s(limit_s: float, spent_s: float, name: str, later_s: Mapping[str, f
         if _LEAST_OF_PLAN.get(each, 0.0) * need <= _TOO_MUCH * whole
     )
     return max(whole - spent_s - kept, 0.0)
+
+
+@dataclass(frozen=True)
+class ProbeTime:
+    """What a probe may take of the drive's time, and how far it got.
+
+    Attributes
+    ----------
+    limit_s : float
+        Of the session, seconds.
+    watch : Deadline
+        On our clock.
+    pace : Pace
+        Of the drive.
+    allowed_s : float
+        Of the probe, seconds.
+    reached : list of float
+        The share of it that is done; one number.
+    last : bool
+        Whether all others have been asked.
+    """
+
+    limit_s: float
+    watch: Deadline
+    pace: Pace
+    allowed_s: float
+    reached: list[float]
+    last: bool = False
+
+    def hopeless(self, asking: Probe, context: Context) -> bool:
+        """Whether it would come to nothing in that time."""
+        planned_s = self.pace.seconds(asking.cost(context))
+        return hopeless(asking.NAME, planned_s, self.allowed_s, last=self.last)
+
+    def short(self, asking: Probe, context: Context, *, begun: bool = True) -> list[Finding]:
+        """What a probe gives that has run out of the drive's time."""
+        planned_s = self.pace.seconds(asking.cost(context))
+        reached_s = self.allowed_s / self.reached[0] if self.reached[0] >= _TELLING else 0.0
+        needs = max(planned_s, reached_s, self.allowed_s * _BEYOND)
+        why = ran_out(asking.NAME, context.mode, self.limit_s, self.allowed_s, needs, begun=begun)
+        return [
+            context.kept.get(name, unknown(name, why, planned_s=planned_s))
+            for name in asking.PARAMETERS
+        ]

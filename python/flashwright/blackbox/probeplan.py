@@ -93,8 +93,10 @@ def planned(
     pace = pace_of(target)
     made: list[Planned] = []
 
-    def costing(name: str, about: str, cost: Cost, allowed: float = math.inf) -> Planned:
-        volume, seconds = usually(cost, name, pace, allowed)
+    def costing(
+        name: str, about: str, cost: Cost, allowed: float = math.inf, *, last: bool = False
+    ) -> Planned:
+        volume, seconds = usually(cost, name, pace, allowed, last=last)
         return Planned(name, about, cost, seconds, name in done, volume)
 
     open_: set[str] = set()
@@ -113,6 +115,11 @@ def planned(
         taken = sum(item.seconds for item in made)
         allowed = allowed_s(limit_s, taken, asking.NAME, later)
         made.append(costing(asking.NAME, asking.ABOUT, cost, allowed))
+    # What was put off is asked in the end, if time is left.
+    for at, (asking, cost) in enumerate(told):
+        if not made[at].seconds:
+            allowed = allowed_s(limit_s, sum(item.seconds for item in made), asking.NAME, {})
+            made[at] = costing(asking.NAME, asking.ABOUT, cost, allowed, last=True)
     size, block = target.capacity_bytes, target.block_bytes
     if twin:
         cases = [

@@ -10,18 +10,12 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flashwright.blackbox.allowance import (
-    LIMITS_S,
-    Pace,
-    allowed_s,
-    hopeless,
-    ran_out,
-)
+from flashwright.blackbox.allowance import LIMITS_S, ProbeTime, allowed_s
 from flashwright.blackbox.base import Context, Cost, Mode, Probe, chosen, of_the_whole, reads_alone
 from flashwright.blackbox.confidence import capped
 from flashwright.blackbox.counted import Counters
@@ -64,8 +58,6 @@ __all__ = [
 # What a kept session calls itself in its first line.
 _KIND = "probe-state"
 _NOT_ASKED = "not run: "
-# How far a probe must be for its pace to say how long it takes; one that ran out needs this many times more at least.
-_TELLING, _BEYOND = 0.1, 1.5
 _NEEDS_WRITES = "needs writes, and only reads were allowed"
 
 
@@ -77,10 +69,21 @@ class _Session:
     key: dict[str, Any]
     findings: dict[str, Finding] = field(default_factory=dict)
     asked: list[Asked] = field(default_factory=list)
+    put_off: list[str] = field(default_factory=list)
+    """Probes that are asked after all others, in what time is left."""
 
     @property
     def done(self) -> set[str]:
         return {asked.name for asked in self.asked}
+
+    def turns(self, wanted: list[Probe]) -> Iterator[tuple[Probe, list[Probe]]]:
+        """Probes in the order in which they are asked, and those that are still to come after each."""
+        for at, asking in enumerate(wanted):
+            if asking.NAME not in self.done and asking.NAME not in self.put_off:
+                yield asking, wanted[at + 1 :]
+        for asking in wanted:
+            if asking.NAME in self.put_off and asking.NAME not in self.done:
+                yield asking, []
 
     def load(self) -> None:
         if self.path is None or not self.path.exists():
@@ -100,6 +103,7 @@ class _Session:
         kept = json.loads(opened.content)
         self.findings = {f["parameter"]: of_json(f) for f in kept["findings"]}
         self.asked = [Asked(**asked) for asked in kept["asked"]]
+        self.put_off = kept["put_off"]
 
     def save(self) -> None:
         if self.path is None:
@@ -107,6 +111,7 @@ class _Session:
         kept = {
             "findings": [as_json(finding) for finding in self.findings.values()],
             "asked": [asdict(asked) for asked in self.asked],
+            "put_off": self.put_off,
         }
         content = json.dumps(kept).encode() + b"\n"
         whole = seal(_KIND, content, code=_digest_of_probes(), key=self.key)
@@ -297,8 +302,8 @@ def _probe(
     if pace.timeless:
         note = "requests take no time on this drive, so that there is nothing to measure"
     try:
-        for asking in wanted if not pace.timeless else ():
-            if asking.NAME in session.done or (target.read_only and not reads_alone(asking)):
+        for asking, rest in session.turns(wanted if not pace.timeless else []):
+            if target.read_only and not reads_alone(asking):
                 continue
 
             reached = [0.0]
@@ -317,17 +322,16 @@ def _probe(
             try:
                 told(0.0)
                 context = Context(target, mode, seed, session.findings, told)
-                rest = wanted[wanted.index(asking) + 1 :]
                 needs = {p.NAME: pace.seconds(p.cost(context)) for p in rest}
                 taken = sum(asked.target_seconds for asked in session.asked)
                 allowed = allowed_s(limit_s, taken, asking.NAME, needs)
-                _ask(
-                    asking,
-                    context,
-                    session,
-                    counters,
-                    _Time(limit_s, watch, pace, allowed, reached),
-                )
+                last = asking.NAME in session.put_off
+                time_ = ProbeTime(limit_s, watch, pace, allowed, reached, last)
+                if not last and time_.hopeless(asking, context):
+                    session.put_off.append(asking.NAME)
+                    session.save()
+                    continue
+                _ask(asking, context, session, counters, time_)
             except OutOfTimeError:
                 ended, note = "time-limit", f"the time limit was reached during {asking.NAME}"
                 break
@@ -357,35 +361,8 @@ def _bytes(cost: Cost) -> int:
     return cost.bytes_read + cost.bytes_written + cost.requests * 20_000
 
 
-@dataclass(frozen=True)
-class _Time:
-    """What a probe may take of the drive's time, and how far it got."""
-
-    limit_s: float
-
-    watch: Deadline
-    pace: Pace
-    allowed_s: float
-    reached: list[float]
-
-    def hopeless(self, asking: Probe, context: Context) -> bool:
-        """Whether it would come to nothing in that time."""
-        return hopeless(asking.NAME, self.pace.seconds(asking.cost(context)), self.allowed_s)
-
-    def short(self, asking: Probe, context: Context, *, begun: bool = True) -> list[Finding]:
-        """What a probe gives that has run out of the drive's time."""
-        planned_s = self.pace.seconds(asking.cost(context))
-        reached_s = self.allowed_s / self.reached[0] if self.reached[0] >= _TELLING else 0.0
-        needs = max(planned_s, reached_s, self.allowed_s * _BEYOND)
-        why = ran_out(asking.NAME, context.mode, self.limit_s, self.allowed_s, needs, begun=begun)
-        return [
-            context.kept.get(name, unknown(name, why, planned_s=planned_s))
-            for name in asking.PARAMETERS
-        ]
-
-
 def _ask(
-    asking: Probe, context: Context, session: _Session, counters: Counters, time_: _Time
+    asking: Probe, context: Context, session: _Session, counters: Counters, time_: ProbeTime
 ) -> None:
     target = context.target
     counters.lap()

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from flashwright.blackbox.deadline import Allowance, Deadline, OutOfTimeError
 from flashwright.blackbox.guard import CODES, SECTOR, Core, Guarded, Range
+from flashwright.blackbox.times import Times
 from flashwright.errors import ArgumentError, TargetError
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
@@ -50,32 +50,6 @@ _CHUNK_REQUESTS = 1 << 16
 _CHUNK_DEEP = 1 << 18
 # A simulated drive for reads alone is written once by requests of this size.
 _PREFILL_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, eq=False)
-class Times:
-    """When requests were handed over and when they ended.
-
-    Attributes
-    ----------
-    submitted_ns, ended_ns : array of uint64, one a request
-        On the target's clock, nanoseconds.
-    """
-
-    submitted_ns: npt.NDArray[np.uint64]
-    ended_ns: npt.NDArray[np.uint64]
-
-    @property
-    def latency_ns(self) -> npt.NDArray[np.float64]:
-        """How long each took, nanoseconds."""
-        return (self.ended_ns - self.submitted_ns).astype(np.float64)
-
-    @property
-    def duration_ns(self) -> float:
-        """From the first request to the last end, nanoseconds; 0 without requests."""
-        if self.ended_ns.size == 0:
-            return 0.0
-        return float(self.ended_ns.max() - self.submitted_ns.min())
 
 
 class Target:
@@ -335,6 +309,51 @@ class Target:
             return Times(np.empty(0, np.uint64), np.empty(0, np.uint64))
         submitted, ended = zip(*parts, strict=True)
         return Times(np.concatenate(submitted), np.concatenate(ended))
+
+    def read_in_turn(self, offsets_bytes: npt.NDArray[np.int64], size_bytes: int) -> Times:
+        """Read groups of places, all of a group at once, each group when the one before has ended.
+
+        The same as a :meth:`play` of each group with as much depth as it has places, in a fraction of our time.
+
+        Parameters
+        ----------
+        offsets_bytes : array of int64, (groups, places)
+            Where each read begins.
+        size_bytes : int
+            Of each read.
+
+        Returns
+        -------
+        Times
+            Arrays of (groups, places).
+
+        Raises
+        ------
+        TargetError
+            If a read lies outside of the target's range.
+        """
+        if np.any(offsets_bytes < 0) or np.any((offsets_bytes | size_bytes) % SECTOR):
+            raise TargetError(
+                f"{self.name}: found requests off the sectors of {SECTOR} B, expected whole ones"
+            )
+        first = (offsets_bytes // SECTOR).astype(np.uint64)
+        depth = first.shape[1]
+        codes = np.full(depth, CODES["read"], np.uint8)
+        sectors = np.full(depth, size_bytes // SECTOR, np.uint32)
+        submitted, ended = np.empty(first.shape, np.uint64), np.empty(first.shape, np.uint64)
+        watch, play = self.watch, self._core.play
+        for index, group in enumerate(first):
+            if watch is not None:
+                watch()
+            left_s = watch.left_s if isinstance(watch, Deadline) else None
+            begun, done = play(codes, group, sectors, depth, left_s)
+            self.bytes_read += size_bytes * begun.size
+            if begun.size < depth:
+                if watch is not None:
+                    watch()
+                raise OutOfTimeError
+            submitted[index], ended[index] = begun, done
+        return Times(submitted, ended)
 
     def _paced(self, cuts: list[slice], depth: int) -> Iterator[slice]:
         """The cuts, smaller ones where a simulated drive may run out of its time within one."""

@@ -24,7 +24,7 @@ import numpy as np
 from flashwright.blackbox.probes.grouping import LEAST_MEMBERS, Array, Ints, groups, levels, rounds
 from flashwright.blackbox.target import Target
 
-__all__ = ["Pairs", "Sharing"]
+__all__ = ["Pairs", "Sharing", "Trial"]
 
 
 # Places of the first look, and the places for a unit below which one may be missed: with eight, a unit as large as the
@@ -82,6 +82,8 @@ class Sharing:
     apart_ns, together_ns : float
         How long a pair takes at the most, in the mean, on two units, and how long at the least on one; NaN if there
         are no such.
+    unclear : bool
+        Whether the waits form no clear groups.
     """
 
     units: int | None
@@ -92,22 +94,34 @@ class Sharing:
     between_ns: Array
     apart_ns: float = float("nan")
     together_ns: float = float("nan")
+    unclear: bool = False
 
 
-def _blind(why: str, places: int = 0) -> Sharing:
-    return Sharing(None, 0.0, places, why, np.empty(0), np.empty(0))
+def _blind(why: str, places: int = 0, *, unclear: bool = False) -> Sharing:
+    return Sharing(None, 0.0, places, why, np.empty(0), np.empty(0), unclear=unclear)
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
-    """Places of one draw, all pairs of them."""
+class Trial:
+    """Places of one draw, all pairs of them.
 
+    Attributes
+    ----------
+    place : array of int
+        Each place's number.
+    label : array of int
+        The group of each place, 0 to units - 1.
+    took : array of (places, places)
+        Logarithms of nanoseconds that pairs took.
+    """
+
+    place: Ints
     label: Ints
     took: Array
-    """Logarithms of nanoseconds."""
 
     @property
     def units(self) -> int:
+        """Groups of them."""
         return int(self.label.max()) + 1
 
     def clear(self) -> bool:
@@ -178,6 +192,9 @@ class Pairs:
         self._turn = 0
         self._turns_left = 0
         self.fresh_slots = False
+        self.trials: list[Trial] = []
+        self.most = _LARGEST
+        """Places of the largest first trial."""
 
     def sharing(self) -> Sharing:
         """Compare random places in two trials, and count the groups."""
@@ -185,7 +202,8 @@ class Pairs:
             return _blind(f"there are no more than {self.places} places to compare")
         if not self._measure_cache():
             return _blind("reads of the same places stay fast whatever is read in between")
-        limit = min(_LARGEST if self._side_by_side_reads() else 2 * _FIRST, self.places // 4)
+        most = min(_LARGEST if self._side_by_side_reads() else 2 * _FIRST, self.most)
+        limit = min(most, self.places // 4)
         count = _FIRST
         while count:
             first = self._trial(count)
@@ -202,12 +220,14 @@ class Pairs:
                 # Units that a trial took for one show with more places.
                 again = self._trial(min(count + count // 2, _LARGEST, self.places // 8 * 2))
                 if again is not None and again.units == first.units and again.clear():
+                    self.trials = [first, again]
                     return self._told(first, again)
             lost = first.fits() < _FITS
             count = 0 if lost or count >= limit else min(2 * count, limit)
-        return _blind("the waits between random places gave no clear groups in two attempts")
+        why = "the waits between random places gave no clear groups in two attempts"
+        return _blind(why, unclear=True)
 
-    def _told(self, first: _Trial, again: _Trial) -> Sharing:
+    def _told(self, first: Trial, again: Trial) -> Sharing:
         units, count = first.units, first.label.size
         level = levels(again.took, again.label)
         own = float(np.exp(np.diag(level.mean).min()))
@@ -216,7 +236,7 @@ class Pairs:
         same = again.label[:, None] == again.label[None]
         inside, between = (np.sort(np.exp(again.took[pair & at])) for at in (same, ~same))
         if units == 1:
-            offsets = self._fresh(self.rng.choice(self.places, count, replace=False))
+            offsets = self._fresh(self._some(count))
             self._empty_cache()
             alone = float(np.median(self.target.play("read", offsets, self.read_bytes).latency_ns))
             waits = own / alone - 1
@@ -239,18 +259,18 @@ class Pairs:
         confidence = again.fits() * (1 - again.missed())
         return Sharing(units, confidence, count, why, inside, between, apart, own)
 
-    def _trial(self, count: int) -> _Trial | None:
+    def _trial(self, count: int) -> Trial | None:
         """All pairs of some places, and once more and often those that seem to lie together.
 
         Where a bus is shared, the first look groups by bus; units show inside of these groups.
         """
-        place = self.rng.choice(self.places, count, replace=False).astype(np.int64)
+        place = self._draw(count)
         self._avoid(place)
         plan = rounds(count)
         took = self._all(place, plan, _REPEATS if count <= 2 * _FIRST else 2)
         if took is None:
             return None
-        label = groups(took)
+        label = self._groups(took)
         inside = [np.flatnonzero(label == group) for group in range(int(label.max()) + 1)]
         pairs = sum(members.size * (members.size - 1) // 2 for members in inside)
         plan = _side_by_side(inside)
@@ -260,11 +280,27 @@ class Pairs:
             return None
         split, done = label.copy(), 0
         for members in inside:
-            part = groups(closer[np.ix_(members, members)])
+            part = self._groups(closer[np.ix_(members, members)])
             split[members] = done + part
             done += int(part.max()) + 1
         same = label[:, None] == label[None]
-        return _Trial(split, np.where(same, closer, took))
+        return self._seen(Trial(place, split, np.where(same, closer, took)))
+
+    def _seen(self, trial: Trial) -> Trial:
+        """A trial as it is judged."""
+        return trial
+
+    def _draw(self, count: int) -> Ints:
+        """The places of a trial."""
+        return self.rng.choice(self.places, count, replace=False).astype(np.int64)
+
+    def _groups(self, took: Array) -> Ints:
+        """Which places belong together."""
+        return groups(took)
+
+    def _some(self, count: int) -> Ints:
+        """Places as those that are compared."""
+        return self.rng.choice(self.places, count, replace=False).astype(np.int64)
 
     def _all(self, place: Ints, plan: list[tuple[Ints, Ints]], repeats: int) -> Array | None:
         """Medians of the logarithms of how long pairs took; zero where there was no pair."""
@@ -291,10 +327,9 @@ class Pairs:
         self._turns_left = max(self._turns_left - 1, 0)
         self._turn += 1
         offsets = np.stack([self._fresh(first), self._fresh(second)], axis=1)
-        took = np.empty(first.size)
-        for index, pair in enumerate(offsets):
-            took[index] = self.target.play("read", pair, self.read_bytes, depth=2).duration_ns
-        return took
+        times = self.target.read_in_turn(offsets, self.read_bytes)
+        took = times.ended_ns.max(axis=1) - times.submitted_ns.min(axis=1)
+        return np.asarray(took, np.float64)
 
     def _fresh(self, place: Ints) -> Ints:
         """Addresses of the block of each place whose turn it is; the same one in all, which may be one chip's."""

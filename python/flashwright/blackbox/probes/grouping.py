@@ -116,7 +116,8 @@ def _swept(values: Array, label: Ints, count: int) -> Ints:
         mean = total / np.maximum(pairs, 1)
         others = member.sum(axis=0)[None] - member
         row = (values @ member) / np.maximum(others, 1)
-        misfit = np.stack([(others * np.square(row - level)).sum(axis=1) for level in mean], axis=1)
+        # The sum over groups of others * (row - level)^2 but for what is the same at every level.
+        misfit = others @ np.square(mean).T - 2 * (others * row) @ mean.T
         better = misfit.argmin(axis=1)
         if np.array_equal(better, label):
             break

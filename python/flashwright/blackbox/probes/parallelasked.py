@@ -56,6 +56,8 @@ ANYWHERE = 100
 # Pairs of each known distance, and how much more often those of one unit must wait than others.
 _KNOWN, _TOLD_APART = 40, 0.5
 
+# Reads of a page that a write of one is held against.
+_READ_ALONE = 64
 # Rests before writes that are looked at for heat and limits by time.
 _REST_NS = 15e9
 SHORT, SHORT_REPEATS = 8, 4
@@ -78,11 +80,13 @@ class Effort:
     region_bytes: int
     clearing_bytes: int
     """Reads that empty a cache, at the most."""
+    written_bytes: int
+    """As the region, where places are compared that were just written."""
 
 
 EFFORTS = {
-    "quick": Effort(16, 4 * MIB, 40, 100, 4000, 1 << 30, 8 << 30),
-    "full": Effort(32, 8 * MIB, 100, 128, 8000, 4 << 30, 64 << 30),
+    "quick": Effort(16, 4 * MIB, 40, 100, 4000, 1 << 30, 8 << 30, 4 << 30),
+    "full": Effort(32, 8 * MIB, 100, 128, 8000, 4 << 30, 64 << 30, 16 << 30),
 }
 
 
@@ -109,12 +113,12 @@ class Asked:
         self.pages = region_of(context) // page_bytes
         self.read_bytes = min(context.up(READ_BYTES), page_bytes)
 
-    def _renew(self) -> None:
+    def _renew(self, pages: int | None = None) -> None:
         """A drive that was written once, in order, so that pages lie on the units as they come."""
         self.target.purge()
         # In whole clustered pages: one that is written twice would shift all that follow by a unit.
         size = max(MIB // self.page_bytes, 1) * self.page_bytes
-        self.target.fill(size_bytes=size, end_bytes=self.pages * self.page_bytes)
+        self.target.fill(size_bytes=size, end_bytes=(pages or self.pages) * self.page_bytes)
 
     def _steps(self, patience: int) -> Steps:
         """The curve, measured again up to so many times while it has a period that the resamplings do not bear out."""
@@ -180,6 +184,12 @@ class Asked:
         jumps = np.subtract(over, beside)
         return bool(jumps.min() > 0 and jumps.mean() > CLEAR * error)
 
+    def _in_ram(self, write_ns: float) -> bool:
+        """Whether a write of a page with its flush takes no longer than a read of one: no cells are programmed then."""
+        places = self.rng.integers(0, self.pages, _READ_ALONE) * self.page_bytes
+        read = self.target.play("read", places, self.page_bytes).latency_ns
+        return bool(write_ns <= np.median(read))
+
     def _rested(self) -> list[float]:
         """What each further page of a short write adds, as a share of one alone, after rests: growing and shrinking.
 
@@ -231,12 +241,9 @@ class Asked:
     def _pairs(self, first: Ints, second: Ints) -> Array:
         """How long two reads take that are handed over together, nanoseconds; places in pages."""
         offsets = np.stack([first, second], axis=1) * self.page_bytes
-        took = np.empty(first.size)
-        for index in range(first.size):
-            took[index] = self.target.play(
-                "read", offsets[index], self.read_bytes, depth=2
-            ).duration_ns
-        return took
+        times = self.target.read_in_turn(offsets, self.read_bytes)
+        took = times.ended_ns.max(axis=1) - times.submitted_ns.min(axis=1)
+        return np.asarray(took, np.float64)
 
     def _at_distances(self, grain_pages: int, count: int) -> Array:
         """Pairs at 1, 2, ... grains from each other, all over the region.

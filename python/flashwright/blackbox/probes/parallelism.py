@@ -11,13 +11,15 @@ Two measurements, of which either may be blind::
 
 What those two do not tell, a third may, wherever commands are queued: random places, all pairs of which are read at
 once, fall into groups that wait for each other, one a unit (``conflicts``). It assumes no order
-of the places and no known page.
+of the places and no known page. Where random places give no clear groups, such may as are read alike, or as were
+just written (``alike``).
 
 What else looks like that, and the arm that tells it apart. Drift in time (heat, credits): distances and lengths come
 in an order drawn at random, distances in its reverse as well, and both runs have to agree. A limit by heat or by bytes
 makes each page of a write cost the same: where that would be the verdict, short writes after rests have to show it,
-growing and shrinking. Members of a RAID and its parity make distances recur later than units do: as many pairs
-of random places must wait as the period says. Groups of random places: a second trial takes half as many places again.
+growing and shrinking. RAM that takes writes: one that takes no longer than a read shows no flash. Members of a RAID and
+its parity make distances recur later than units do: as many pairs of random places must wait as the period says, or
+random places must fall into as many groups. Groups of random places: a second trial takes half as many places again.
 
 The first needs no command queuing, but tells nothing where the bus to the chips takes longer than they do, or where
 pages that follow each other go to one unit (log-block mapping). The second needs two commands at once and a drive that
@@ -36,7 +38,8 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.blackbox.base import Context, Cost, kib
-from flashwright.blackbox.probes.conflicts import Pairs, Sharing
+from flashwright.blackbox.probes.alike import Written, sharing_of
+from flashwright.blackbox.probes.conflicts import Sharing
 from flashwright.blackbox.probes.parallelasked import (
     ANYWHERE,
     EFFORTS,
@@ -58,9 +61,12 @@ from flashwright.blackbox.probes.periods import (
     Conflicts,
     Steps,
     conflicts_plot,
+    seen_of,
     sharing_plots,
     steps_plot,
+    units_by_steps,
 )
+from flashwright.blackbox.probes.program_unit import program_unit
 from flashwright.drive.findings import Finding, Plot, unknown
 
 __all__ = ["Parallelism"]
@@ -76,10 +82,6 @@ _WRITES_TO_TELL = 256
 
 
 _NOTHING_GAINED = (6.5, 8.8)
-
-
-# As ``AGREE``, where pairs over any distance bear it out besides.
-_AGREE_PAIRS = 0.7
 
 
 # The curve of writes is measured so many times at the most: the noise of a level is halved then.
@@ -112,8 +114,10 @@ class Parallelism:
             written = 0 if context.target.read_only else region
             return Cost(blocks * context.target.block_bytes, written, blocks + written // MIB)
         count = page_counts(context, page)
+        # What is written at random is so after a fill, at most in four trials.
+        renewed = 4 * min(context.target.capacity_bytes, effort.written_bytes)
         # Filled twice, and once more where writes are not striped; the curve of writes as often as patience allows.
-        written = 3 * region + PATIENCE * page * effort.writes * count * (count + 1) // 2
+        written = renewed + 3 * region + PATIENCE * page * effort.writes * count * (count + 1) // 2
         random = 2 * min(effort.random_writes, region // page // 40)
         # Distances in pages and in blocks, the search for the blocks, and the check over any distance.
         pairs = effort.pairs * (2 * effort.distances + 64) + (ANYWHERE + 40) * effort.distances
@@ -130,7 +134,7 @@ class Parallelism:
             + blocks
             + steps
             + 2 * (PATIENCE * effort.writes * count + random)
-            + 3 * region // MIB,
+            + (renewed + 3 * region) // MIB,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -152,7 +156,7 @@ def _sharing(context: Context, place_bytes: int, places: int) -> Sharing:
     """Groups of random places, on a drive that was written."""
     effort = EFFORTS[context.mode]
     rng = context.rng("parallelism-pairs")
-    return Pairs(context.target, rng, place_bytes, places, effort.clearing_bytes).sharing()
+    return sharing_of(context.target, rng, place_bytes, places, effort.clearing_bytes)
 
 
 def _without_page(context: Context) -> list[Finding]:
@@ -181,8 +185,8 @@ class _Search(Asked):
         self._renew()
         conflicts = self._conflicts()
         self.context.progress(0.3)
-        sharing = None
-        if _seen(conflicts) is None:
+        seen, sharing = seen_of(conflicts), None
+        if seen is None or not seen.alike:
             sharing = _sharing(self.context, self.page_bytes, self.pages)
         self.context.progress(0.5)
         self._renew()
@@ -191,21 +195,61 @@ class _Search(Asked):
         steps = self._steps(1 if told else PATIENCE)
         self.context.progress(0.8)
         reads_step = steps.period is not None and self._reads_step(steps.period)
+        steps = replace(steps, in_ram=self._in_ram(float(np.median(steps.latency_ns[0]))))
         rested: list[float] = self._rested() if steps.one_by_one else []
         if rested and min(rested) < ONE_BY_ONE:
             # Nothing of it is told: a limit of the whole device looks the same.
             steps = replace(steps, held_back=min(rested))
-        together = merges = float("nan")
+        random = (float("nan"), float("nan"))
         if steps.period == 1:
-            together, merges = self._together(), self._random_cost()
+            together = self._together()
+            random = (self._random_cost(), together)
+        found = self._told(steps, reads_step, conflicts, sharing, random)
+        if found[0].verdict == "unknown" and sharing is not None and sharing.unclear:
+            # Should time run out, that stays.
+            self.context.keep(*found)
+            written = self._just_written()
+            if written.units is None:
+                written = replace(sharing, why=f"{sharing.why}; {written.why}")
+            found = self._told(steps, reads_step, conflicts, written, random)
         self.context.progress(1.0)
+        return found
+
+    def _just_written(self) -> Sharing:
+        """Groups of places that were written last, of as much of the drive as is read in order."""
+        pages = min(self.target.capacity_bytes, self.effort.written_bytes) // self.page_bytes
+        rng = self.context.rng("parallelism-written")
+        return Written(
+            self.target,
+            rng,
+            self.page_bytes,
+            pages,
+            self.effort.clearing_bytes,
+            lambda: self._renew(pages),
+        ).sharing()
+
+    def _told(
+        self,
+        steps: Steps,
+        reads_step: bool,
+        conflicts: list[Conflicts],
+        sharing: Sharing | None,
+        random: tuple[float, float],
+    ) -> list[Finding]:
+        if sharing is not None:
+            conflicts = [
+                replace(one, borne_out=one.period is not None and one.period == sharing.units)
+                for one in conflicts
+            ]
         plots = (steps_plot(steps), *(conflicts_plot(conflict) for conflict in conflicts))
         if sharing is not None:
             plots += sharing_plots(sharing)
+        seen = seen_of(conflicts)
+        by_steps = units_by_steps(steps, reads_step, None if seen is None else seen.units)
         return [
-            self._units(steps, reads_step, conflicts, sharing, (merges, together), plots),
-            self._stripe(steps, reads_step, conflicts, plots),
-            self._program_unit(_seen(conflicts), steps, plots),
+            self._units(steps, reads_step, conflicts, sharing, random, plots),
+            self._stripe(steps, reads_step, conflicts, sharing, plots),
+            program_unit(self.page_bytes, seen, by_steps, plots, page_mapped=self._page_mapped()),
         ]
 
     def _units(
@@ -218,8 +262,8 @@ class _Search(Asked):
         plots: tuple[Plot, ...],
     ) -> Finding:
         merges, together = random
-        seen = _seen(conflicts)
-        by_steps = _by_steps(steps, reads_step)
+        seen = seen_of(conflicts)
+        by_steps = units_by_steps(steps, reads_step, _told_by(seen, sharing))
         figures = {"step_share": steps.step_share, "steps_agree_share": steps.agree}
         if steps.period is not None:
             figures["steps_units"] = float(steps.period)
@@ -251,6 +295,8 @@ class _Search(Asked):
             )
             why = f"Reads of two pages wait for each other where they lie a multiple of {seen.units} {where} apart"
             why += ", and writes step up every as many pages." if by_steps else "."
+            if seen.borne_out:
+                why += " Random places fall into as many groups."
             confidence = max(seen.agree, steps.agree) if by_steps else seen.agree
             return _units(seen.units, confidence, why, plots, figures)
         if sharing is not None and sharing.units is not None:
@@ -296,6 +342,8 @@ class _Search(Asked):
         )
         if sharing is not None:
             pairs += f"; {sharing.why}"
+        if steps.in_ram:
+            return f"A write and its flush take no longer than a read, so that RAM hides all steps, and {pairs}."
         in_bounds = A_STEP <= steps.step_share <= FULL_STEP[1]
         if steps.held_back is not None:
             return (
@@ -334,11 +382,12 @@ class _Search(Asked):
         steps: Steps,
         reads_step: bool,
         conflicts: list[Conflicts],
+        sharing: Sharing | None,
         plots: tuple[Plot, ...],
     ) -> Finding:
         figures = {"step_share": steps.step_share}
-        seen = _seen(conflicts)
-        by_steps = _by_steps(steps, reads_step)
+        seen = seen_of(conflicts)
+        by_steps = units_by_steps(steps, reads_step, _told_by(seen, sharing))
         by_pairs = seen.units if seen is not None and seen.grain == "page" and seen.alike else None
         if steps.held_back is not None and by_pairs is None:
             why = (
@@ -370,6 +419,19 @@ class _Search(Asked):
             return Finding(
                 "stripe", "found", whole, "B", low, high, seen.agree, why, plots, figures
             )
+        if seen is None and sharing is not None and sharing.units == 1:
+            why = (
+                "Any two reads wait for each other: there is one unit, so that nothing is striped."
+            )
+            return Finding(
+                "stripe",
+                "absent",
+                confidence=sharing.confidence,
+                unit="B",
+                why=why,
+                plots=plots,
+                figures=figures,
+            )
         width = by_pairs or by_steps
         if width is None or (by_pairs and by_steps and by_pairs != by_steps):
             why = "Neither the steps of long writes nor pairs of reads give a width that the other bears out."
@@ -387,57 +449,12 @@ class _Search(Asked):
         mapping = self.context.known.get("mapping")
         return mapping is not None and mapping.verdict == "found" and mapping.value == "page"
 
-    def _program_unit(
-        self, seen: Conflicts | None, steps: Steps, plots: tuple[Plot, ...]
-    ) -> Finding:
-        """What goes to one unit before the next one's turn: with a page map, what fills one program."""
-        if seen is None or not seen.alike:
-            why = "No pairs of reads show what lies on one unit."
-            return unknown("program-unit", why, "B", plots)
-        if not self._page_mapped():
-            why = (
-                f"Runs of {kib(seen.grain_bytes)} lie on one unit, but without a page map these may be blocks rather "
-                "than what is programmed at once."
-            )
-            return unknown("program-unit", why, "B", plots)
-        run, page = seen.grain_bytes, self.page_bytes
-        low, high = FULL_STEP
-        if run == page and not (steps.period is not None and low <= steps.step_share <= high):
-            # RAM may gather what a die programs at once, while mapping units go to dies in turn.
-            why = (
-                f"Writes in order put {kib(run)} on one unit before the next one's turn, as small as the mapping unit; "
-                "but writes and their flushes show no steps that cost what one such piece does, so that each unit may "
-                "gather several in RAM for one program."
-            )
-            return unknown("program-unit", why, "B", plots)
-        why = (
-            f"Writes in order put {kib(run)} on one unit before the next one's turn, by pairs of reads; "
-            + (
-                f"the mapping unit, below which a write has to read first, is {kib(page)}."
-                if run != page
-                else "a write of less has to read first as well."
-            )
-        )
-        low, high = float(run - page), float(run + page)
-        return Finding("program-unit", "found", run, "B", low, high, seen.agree, why, plots)
 
-
-def _seen(conflicts: list[Conflicts]) -> Conflicts | None:
-    """The pairs of reads that show a period clearly."""
-    clear = (
-        found for found in conflicts if found.period is not None and found.agree >= _AGREE_PAIRS
-    )
-    return next(clear, None)
-
-
-def _by_steps(steps: Steps, reads_step: bool) -> int | None:
-    """Units by the steps of writes, where those are whole ones and reads bear them out."""
-    low, high = FULL_STEP
-    if steps.period is None or steps.period == 1 or not reads_step or steps.agree < AGREE:
-        return None
-    if steps.inner_share > INNER:
-        return None
-    return steps.period if low <= steps.step_share <= high else None
+def _told_by(seen: Conflicts | None, sharing: Sharing | None) -> int | None:
+    """Units by pairs of reads, one way or the other."""
+    if seen is not None and seen.alike:
+        return seen.units
+    return None if sharing is None else sharing.units
 
 
 def _units_by_sharing(

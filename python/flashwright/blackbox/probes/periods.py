@@ -29,9 +29,11 @@ __all__ = [
     "conflict_period",
     "conflicts_plot",
     "inner_share",
+    "seen_of",
     "sharing_plots",
     "steps_of",
     "steps_plot",
+    "units_by_steps",
 ]
 
 # Pages that cost this share of the first one and more each have nothing that runs beside them.
@@ -41,6 +43,8 @@ ONE_BY_ONE = 0.85
 WINDOWS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 # A verdict needs this share of the resamplings.
 AGREE = 0.9
+# Where pairs over any distance, or as many groups of random places, bear it out besides.
+AGREE_PAIRS = 0.7
 
 # Two levels of conflict differ by a read of the cells where the lower one is a transfer, a twentieth of it in the
 # drives that we drew.
@@ -83,11 +87,13 @@ class Steps:
 
     held_back: float | None = None
     """What each page adds to a short write after rest, where that is much less: something limits the whole device."""
+    in_ram: bool = False
+    """Whether a write and its flush take no longer than a read: RAM takes it, and the steps are not those of flash."""
 
     @property
     def one_by_one(self) -> bool:
         """Whether each page waits for the one before."""
-        if self.held_back is not None:
+        if self.held_back is not None or self.in_ram:
             return False
         share = ONE_BY_ONE <= self.step_share <= FULL_STEP[1]
         return self.period == 1 and share and self.agree >= AGREE
@@ -105,11 +111,15 @@ class Conflicts:
     agree: float
     anywhere: float = 1.0
     """How many pairs of random places wait, times the period."""
+    borne_out: bool = False
+    """Whether random places fall into as many groups."""
 
     @property
     def alike(self) -> bool:
         """Whether as many pairs of random places wait as where the period has one place for each unit."""
         # What cannot be counted is no reason against it, but leaves the period untested.
+        if self.borne_out:
+            return True
         return np.isnan(self.anywhere) or 1 / _AS_MANY < self.anywhere < _AS_MANY
 
     @property
@@ -202,6 +212,35 @@ def _differ(some: Array, others: Array, error: float, least: float) -> bool:
     """Whether the mean of some levels lies above that of the others by `least`, each level with this error."""
     apart = float(some.mean() - others.mean())
     return bool(apart > max(CLEAR * error * np.sqrt(1 / some.size + 1 / others.size), least))
+
+
+def seen_of(conflicts: list[Conflicts]) -> Conflicts | None:
+    """The pairs of reads that show a period clearly."""
+    clear = (
+        found for found in conflicts if found.period is not None and found.agree >= AGREE_PAIRS
+    )
+    return next(clear, None)
+
+
+def units_by_steps(steps: Steps, reads_step: bool, units: int | None = None) -> int | None:
+    """Units by the steps of writes, where those are whole ones and reads bear them out.
+
+    Parameters
+    ----------
+    steps : Steps
+        Of writes.
+    reads_step : bool
+        Whether reads step there too.
+    units : int, optional
+        What pairs of reads say: as many steps need fewer resamplings that agree.
+    """
+    low, high = FULL_STEP
+    if steps.period is None or steps.period == 1 or not reads_step or steps.in_ram:
+        return None
+    least = AGREE_PAIRS if steps.period == units else AGREE
+    if steps.agree < least or steps.inner_share > INNER:
+        return None
+    return steps.period if low <= steps.step_share <= high else None
 
 
 def sharing_plots(sharing: Sharing) -> tuple[Plot, ...]:

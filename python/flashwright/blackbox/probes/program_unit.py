@@ -1,0 +1,61 @@
+"""What goes to one unit before the next one's turn: with a page map, what fills one program."""
+
+from __future__ import annotations
+
+from flashwright.blackbox.base import kib
+from flashwright.blackbox.probes.periods import Conflicts
+from flashwright.drive.findings import Finding, Plot, unknown
+
+__all__ = ["program_unit"]
+
+
+def program_unit(
+    page: int,
+    seen: Conflicts | None,
+    by_steps: int | None,
+    plots: tuple[Plot, ...],
+    *,
+    page_mapped: bool,
+) -> Finding:
+    """The finding by pairs of reads.
+
+    Parameters
+    ----------
+    page : int
+        The clustered page, bytes.
+    seen : Conflicts or None
+        The pairs that show a period, if any do.
+    by_steps : int or None
+        Units by the steps of writes, if those show any.
+    plots : tuple of Plot
+        The evidence.
+    page_mapped : bool
+        Whether a page map was found; else what lies on one unit may be a block.
+    """
+    if seen is None or not seen.alike:
+        return unknown("program-unit", "No pairs of reads show what lies on one unit.", "B", plots)
+    run = seen.grain_bytes
+    if not page_mapped:
+        why = (
+            f"Runs of {kib(run)} lie on one unit, but without a page map these may be blocks rather than what is "
+            "programmed at once."
+        )
+        return unknown("program-unit", why, "B", plots)
+    if run == page and by_steps != seen.units:
+        # RAM may gather what a die programs at once, while mapping units go to dies in turn.
+        why = (
+            f"Writes in order put {kib(run)} on one unit before the next one's turn, as small as the mapping unit; but "
+            f"writes and their flushes do not step by a program every {seen.units} of these, so that each unit may "
+            "gather several in RAM for one program."
+        )
+        return unknown("program-unit", why, "B", plots)
+    why = (
+        f"Writes in order put {kib(run)} on one unit before the next one's turn, by pairs of reads; "
+        + (
+            f"the mapping unit, below which a write has to read first, is {kib(page)}."
+            if run != page
+            else "a write of less has to read first as well."
+        )
+    )
+    low, high = float(run - page), float(run + page)
+    return Finding("program-unit", "found", run, "B", low, high, seen.agree, why, plots)
