@@ -244,7 +244,8 @@ def test_the_cost_of_units_is_not_below_what_is_asked() -> None:
         context = Context(target, "quick", known=known)
         said = Parallelism().cost(context)
         Parallelism().run(context)
-        assert 0.3 < target.bytes_written / said.bytes_written < 1.1
+        # Beside what is asked of all, the cost has the fills before places are written that were just written.
+        assert 0.2 < target.bytes_written / said.bytes_written < 1.1
         assert target.bytes_read < 1.2 * said.bytes_read
 
 
