@@ -13,6 +13,7 @@ from flashwright.blackbox.base import Context, Cost
 from flashwright.blackbox.probeplan import planned
 from flashwright.blackbox.probes.alike import Written, _joined, _of_places
 from flashwright.blackbox.probes.parallelism import Parallelism
+from flashwright.blackbox.probes.write_buffer import _unless_whole
 from flashwright.blackbox.target import Target
 from flashwright.blackbox.twin import Model
 from flashwright.drive.findings import Finding, unknown
@@ -201,3 +202,13 @@ def test_a_probe_with_no_time_left_is_not_begun(monkeypatch: pytest.MonkeyPatch)
         result = session.probe(target, mode="quick", drive_time=took / 50)
     assert "not begun" in result["mapping-seen"].why
     assert unknown("x", "").verdict == result["mapping-seen"].verdict
+
+
+def test_ram_that_takes_whole_pages_is_no_missing_buffer() -> None:
+    """A write of less than a page reads the rest first, which takes longer than a read whatever RAM there is."""
+    none = Finding("write-buffer", "absent", unit="B", confidence=0.9, why="no signs")
+    for ram, verdict in (("4 MiB", "unknown"), ("0 B", "absent")):
+        with Target(STRIPED.with_({"chips.write-ram": ram})) as target:
+            target.fill(size_bytes=MIB)
+            told = _unless_whole(none, target, 16 * KIB, np.random.default_rng(1))
+        assert told.verdict == verdict, told.why

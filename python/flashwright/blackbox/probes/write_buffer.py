@@ -137,10 +137,12 @@ class WriteBuffer:
         }
         if not signs:
             none = _none(sizes, empty_ns, flush_ns, full_ns, fresh_ns, plots, figures)
-            rested_ns = _rested(target, sizes[0], rng) if none.verdict == "absent" else None
-            return [
-                none if rested_ns is None else _unless_rested(none, rested_ns, empty_ns[sizes[0]])
-            ]
+            if none.verdict == "absent":
+                none = _unless_rested(none, _rested(target, sizes[0], rng), empty_ns[sizes[0]])
+            page = context.size("clustered-page") or 0
+            if none.verdict == "absent" and page > sizes[0]:
+                none = _unless_whole(none, target, page, rng)
+            return [none]
         seen = " and ".join(signs)
         found = self._coarse(context, sizes, empty_ns, rng)
         if found is None:
@@ -392,6 +394,20 @@ def _unless_rested(none: Finding, rested_ns: Array, busy_ns: Array) -> Finding:
         )
         return unknown("write-buffer", why, "B", none.plots, **figures)
     return replace(none, figures=figures)
+
+
+def _unless_whole(none: Finding, target: Target, page: int, rng: np.random.Generator) -> Finding:
+    """No buffer, unless a whole clustered page is written as fast as it is read: small writes read the rest first."""
+    rested, read = (np.median(took(target, page, rng)) for took in (_rested, _fresh))
+    figures = {**none.figures, "rested_page_ns": float(rested), "read_page_ns": float(read)}
+    if rested > read:
+        return replace(none, figures=figures)
+    why = (
+        f"{none.why}; but after {_REST_NS / 1e6:.0f} ms of rest a clustered page of {kib(page)} is written in "
+        f"{rested / read:.2f} times what reading it takes: RAM that no flush empties, and the rest of a small write is "
+        "read first"
+    )
+    return unknown("write-buffer", why, "B", none.plots, **figures)
 
 
 def _size(
