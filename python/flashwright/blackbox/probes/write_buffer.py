@@ -92,10 +92,14 @@ class WriteBuffer:
         halving = 16 * 8 * 16 << 20
         # Bursts of small writes, four each.
         bursts = min(4 * (4 + 16 + 64) << 20, 2 * reach(context.target))
+        # Without signs of a buffer, small writes and whole pages after rests.
+        page = context.size("clustered-page") or 0
+        rested = _RESTS * (_SMALLEST + page)
         return Cost(
-            bytes_read=2 * 32 * _SMALLEST,
-            bytes_written=writes + reach(context.target) + halving + bursts,
+            bytes_read=2 * _FRESH * (_SMALLEST + page),
+            bytes_written=writes + reach(context.target) + halving + bursts + rested,
             requests=2 * repeats * len(sizes)
+            + 2 * (_FRESH + _RESTS)
             + filler // _FILLER * len(filled)
             + 512
             + bursts // _FILLER,
