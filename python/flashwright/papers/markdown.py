@@ -108,7 +108,7 @@ def otherwise(each: Mapping[str, Any]) -> str:
             )
         else:
             told.append(
-                f"Searched on smaller drives, {taken['verdict']} as taken, and so with each of {same} other readings."
+                f"Searched on smaller drives, {taken['verdict']} as taken, and so with every other reading ({same})."
             )
     return " ".join(told)
 
@@ -119,7 +119,7 @@ def _by_verdict(found: Iterable[tuple[str, str]]) -> str:
     return "; ".join(f"{verdict} with {', '.join(of)}" for verdict, of in named.items() if of)
 
 
-def reproduced_with(each: Mapping[str, Any]) -> list[str]:
+def _reproduced_with(each: Mapping[str, Any]) -> list[str]:
     """The readings under which the rule of a claim is met that it does not meet as taken."""
     also = [name for name, verdict in (each.get("also") or {}).items() if verdict == "reproduced"]
     taken, *others = each.get("searched") or [{"verdict": "reproduced"}]
@@ -219,7 +219,7 @@ def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[
     elsewhere = [
         (each, found)
         for each in claims
-        if each["verdict"] in (Verdict.DIRECTION, Verdict.NOT) and (found := reproduced_with(each))
+        if each["verdict"] in (Verdict.DIRECTION, Verdict.NOT) and (found := _reproduced_with(each))
     ]
     if elsewhere:
         lines += ["", "## Reproduced under another reading only", ""]
