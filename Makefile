@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help venv build demo test test-rust test-build test-python test-long check check-rust check-python docs instructions instructions-accept \
-	soak fuzz generate reproduce format bench clean
+	soak fuzz generate reproduce format bench limits clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ fuzz: build ## Damaged traces, drives, saved runs and profiles: ten minutes of e
 
 bench: ## How fast a run is, as a ratio to the least work
 	$(CARGO) run --release --package flashwright-bench
+
+limits: ## Every path that has a bound, with its floor, in one sitting; FLASHWRIGHT_FLOOR=floor.c names a floor in C
+	$(CARGO) run --release --package flashwright-bench -- limits
 
 clean: ## Remove what was built
 	rm -rf target $(VENV) out python/flashwright/_core*.so
