@@ -1,17 +1,90 @@
-//! Response and service times: exact moments, percentiles from an HDR histogram.
+//! Response and service times: exact moments, percentiles from a histogram with the cells of an HDR histogram of three
+//! significant digits.
+//!
+//! Which cell a time belongs to is two shifts and an addition: every run with times counts there once or twice a request. The
+//! distribution is read off an HDR histogram made from the cells.
 
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Times of one kind of request. Percentiles are exact to three significant digits, all else to the nanosecond.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
     #[serde(with = "as_counts")]
-    histogram: Histogram<u64>,
+    cells: Cells,
     sum: u128,
     sum_of_squares: u128,
     max: u64,
+}
+
+/// Counts by cell. Times below 2,048 have a cell each; from there on every doubling has 1,024 cells of equal width.
+#[derive(Clone, Debug, Default)]
+struct Cells {
+    /// Up to the last cell that was needed, in whole doublings.
+    counts: Vec<u64>,
+    count: u64,
+}
+
+/// Bits of a time that its cell tells apart.
+const DIGITS: u32 = 11;
+
+impl Cells {
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // some 56,000 cells
+    fn of(nanos: u64) -> usize {
+        let doublings = 64 - DIGITS - (nanos | ((1 << DIGITS) - 1)).leading_zeros();
+        ((doublings as usize) << (DIGITS - 1)) + (nanos >> doublings) as usize
+    }
+
+    /// The largest time of a cell.
+    fn last(cell: usize) -> u64 {
+        let doublings = (cell >> (DIGITS - 1)).saturating_sub(1);
+        let first = ((cell - (doublings << (DIGITS - 1))) as u64) << doublings;
+        first + ((1 << doublings) - 1)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, nanos: u64, count: u64) {
+        let cell = Self::of(nanos);
+        self.count += count;
+        match self.counts.get_mut(cell) {
+            Some(found) => *found += count,
+            None => self.grow(cell, count),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, cell: usize, count: u64) {
+        self.counts.resize((cell + 1).next_multiple_of(1 << (DIGITS - 1)), 0);
+        self.counts[cell] = count;
+    }
+
+    /// The largest time and the count of each cell that is not empty, in order.
+    fn filled(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(cell, count)| (Self::last(cell), *count))
+    }
+
+    /// The largest time of the cell that holds a share `q` of all times and those before it.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn quantile(&self, q: f64) -> u64 {
+        let mut left = ((q.min(1.0) * self.count as f64).ceil() as u64).max(1);
+        let found = self.counts.iter().position(|count| {
+            let here = *count >= left;
+            left = left.saturating_sub(*count);
+            here
+        });
+        found.map_or(0, Self::last)
+    }
+
+    fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = Histogram::new(3).expect("three significant digits are allowed");
+        for (nanos, count) in self.filled() {
+            histogram.record_n(nanos, count).expect("the histogram resizes itself");
+        }
+        histogram
+    }
 }
 
 /// A summary, as the JSON of a run has it. All but `count` in nanoseconds; percentiles are exact to three significant digits.
@@ -35,22 +108,11 @@ pub struct LatencySummary {
     pub max: Option<u64>,
 }
 
-impl Default for Latency {
-    fn default() -> Self {
-        Self {
-            histogram: Histogram::new(3).expect("three significant digits are allowed"),
-            sum: 0,
-            sum_of_squares: 0,
-            max: 0,
-        }
-    }
-}
-
 impl Latency {
     /// Adds one time in nanoseconds.
     #[inline(always)]
     pub fn record(&mut self, nanos: u64) {
-        self.histogram.record(nanos).expect("the histogram resizes itself");
+        self.cells.add(nanos, 1);
         let exact = u128::from(nanos);
         self.sum += exact;
         self.sum_of_squares += exact * exact;
@@ -59,7 +121,11 @@ impl Latency {
 
     /// Adds all times of `other`.
     pub fn merge(&mut self, other: &Self) {
-        self.histogram.add(&other.histogram).expect("both histograms resize themselves");
+        if other.cells.counts.len() > self.cells.counts.len() {
+            self.cells.counts.resize(other.cells.counts.len(), 0);
+        }
+        self.cells.counts.iter_mut().zip(&other.cells.counts).for_each(|(count, more)| *count += more);
+        self.cells.count += other.cells.count;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
         self.max = self.max.max(other.max);
@@ -67,20 +133,21 @@ impl Latency {
 
     /// Clears all times but keeps the memory.
     pub fn clear(&mut self) {
-        self.histogram.reset();
+        self.cells.counts.fill(0);
+        self.cells.count = 0;
         (self.sum, self.sum_of_squares, self.max) = (0, 0, 0);
     }
 
     /// The number of recorded times.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.cells.count
     }
 
     /// The time below or at which a share `q` of the requests lies; none if there were none.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<u64> {
-        (self.count() > 0).then(|| self.histogram.value_at_quantile(q).min(self.max))
+        (self.count() > 0).then(|| self.cells.quantile(q).min(self.max))
     }
 
     /// The sum of all times in nanoseconds.
@@ -102,7 +169,7 @@ impl Latency {
     pub fn distribution(&self) -> Vec<(u64, f64)> {
         let mut points: Vec<(u64, f64)> = Vec::new();
         let total = self.count() as f64;
-        for value in self.histogram.iter_quantiles(20) {
+        for value in self.cells.histogram().iter_quantiles(20) {
             let nanos = value.value_iterated_to().min(self.max);
             if points.last().is_none_or(|(last, _)| *last < nanos) {
                 points.push((nanos, value.quantile().min(1.0)));
@@ -145,23 +212,20 @@ impl Latency {
     }
 }
 
-/// A histogram in a saved state: its filled cells.
+/// Cells in a saved state: those that are filled.
 mod as_counts {
     use super::*;
 
-    pub fn serialize<S: Serializer>(histogram: &Histogram<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-        let cells: Vec<(u64, u64)> =
-            histogram.iter_recorded().map(|cell| (cell.value_iterated_to(), cell.count_at_value())).collect();
-        cells.serialize(serializer)
+    pub fn serialize<S: Serializer>(cells: &Cells, serializer: S) -> Result<S::Ok, S::Error> {
+        cells.filled().collect::<Vec<(u64, u64)>>().serialize(serializer)
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Histogram<u64>, D::Error> {
-        let cells = Vec::<(u64, u64)>::deserialize(deserializer)?;
-        let mut histogram = Histogram::new(3).map_err(D::Error::custom)?;
-        for (value, count) in cells {
-            histogram.record_n(value, count).map_err(D::Error::custom)?;
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cells, D::Error> {
+        let mut cells = Cells::default();
+        for (nanos, count) in Vec::<(u64, u64)>::deserialize(deserializer)? {
+            cells.add(nanos, count);
         }
-        Ok(histogram)
+        Ok(cells)
     }
 }
 
@@ -219,6 +283,23 @@ mod tests {
             let exact = times[((q * times.len() as f64).ceil() as usize).clamp(1, times.len()) - 1];
             let found = latency.quantile(q).unwrap();
             prop_assert!(found.abs_diff(exact) as f64 <= exact as f64 / 1000.0 + 1.0, "{found} against {exact}");
+        }
+
+        /// The cells and what is read off them are those of the histogram that the distribution is made with.
+        #[test]
+        fn cells_are_those_of_an_hdr_histogram(times in prop::collection::vec((0u32..64, any::<u64>()), 1..300), q in 0.0f64..1.1) {
+            let (mut latency, mut histogram) = (Latency::default(), Histogram::<u64>::new(3).unwrap());
+            for (bits, nanos) in times {
+                latency.record(nanos >> bits >> 1);
+                histogram.record(nanos >> bits >> 1).unwrap();
+            }
+            let cells: Vec<_> =
+                histogram.iter_recorded().map(|cell| (cell.value_iterated_to(), cell.count_at_value())).collect();
+            prop_assert_eq!(latency.cells.filled().collect::<Vec<_>>(), cells);
+            for q in [q, q * 0.01, 1.0 - q * 0.01] {
+                prop_assert_eq!(latency.quantile(q), Some(histogram.value_at_quantile(q).min(latency.max)));
+            }
+            prop_assert!(latency.cells.histogram() == histogram);
         }
 
         #[test]

@@ -38,9 +38,14 @@ impl Times {
         if response == service {
             self.unqueued.record(response);
         } else {
-            self.queued_response.record(response);
-            self.queued_service.record(service);
+            self.record_queued(response, service);
         }
+    }
+
+    #[inline(never)]
+    fn record_queued(&mut self, response: u64, service: u64) {
+        self.queued_response.record(response);
+        self.queued_service.record(service);
     }
 
     /// Times from arrival to end.

@@ -94,6 +94,8 @@ pub(crate) struct Measurement {
     window: Window,
     window_start: Counted,
     pub windows: Vec<WindowRow>,
+    /// Whether nothing is wanted of a request besides counts.
+    counts_only: bool,
     /// Costs one test per request if no rows are kept.
     kept: Option<Box<Kept>>,
     snapshots: Option<Box<Snapshots>>,
@@ -137,6 +139,7 @@ impl Measurement {
             window,
             window_start: Counted::default(),
             windows: Vec::new(),
+            counts_only: !timed && kept.is_none() && window == Window::Off,
             kept,
             snapshots: None,
         };
@@ -172,18 +175,26 @@ impl Measurement {
         self.pages[request.kind as usize] += u64::from(ssd.pages_of(request).1);
         self.digest = mix(self.digest, completion.tag.0 ^ u64::from(completion.flash_ops) << 32);
         self.tally.count(completion);
-        if self.tally.timed || self.kept.is_some() || self.window != Window::Off {
+        if !self.counts_only {
             self.note(completion, ssd);
         }
     }
 
-    /// What is wanted of a counted request besides counts. Runs that only count don't save registers for it.
+    /// What is wanted of a counted request besides counts. Apart, since runs that only count don't save registers for it.
     #[inline(never)]
     fn note(&mut self, completion: &Completion, ssd: &Ssd) {
         if self.tally.timed {
             self.tally.time(completion);
             self.digest = mix(self.digest, completion.end.0);
         }
+        if self.kept.is_some() || self.window != Window::Off {
+            self.note_more(completion, ssd);
+        }
+    }
+
+    /// What is wanted besides counts and times.
+    #[inline(never)]
+    fn note_more(&mut self, completion: &Completion, ssd: &Ssd) {
         if let Some(kept) = &mut self.kept {
             kept.keep(completion, ssd.pages_of(&completion.request));
         }
