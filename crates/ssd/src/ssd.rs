@@ -51,8 +51,9 @@ pub struct Ssd {
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
     pub(crate) clock: Clock,
-    /// Whether the translation layer is all that a request meets: no time passes, and nothing that is optional was asked for. That saves
-    /// a request the tests for it.
+    /// Whether nothing that is optional was asked for, and the same if also no time passes, so that the translation layer is all that a
+    /// request meets. That saves a request the tests for it.
+    is_bare: bool,
     is_plain: bool,
     now: u64,
     tag: u64,
@@ -302,7 +303,8 @@ impl Ssd {
         let power = can_mount.then(|| Power::new(config, &mut flash));
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         let ahead = AheadOfNeed::new(config, geometry.planes());
-        let is_plain = config.timing.model == TimingModel::None
+        let is_bare = config.timing.model != TimingModel::Serial
+            && config.errors.law == ErrorLaw::None
             && !observer.listens()
             && config.host.partial_pages != PartialPages::ReadModifyWrite
             && keeps != Keeps::Bytes
@@ -310,6 +312,7 @@ impl Ssd {
             && ahead.is_none()
             && ram.is_none()
             && power.is_none();
+        let is_plain = is_bare && config.timing.model == TimingModel::None;
         let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
         if let Clock::Parallel(clock) = &clock
             && clock.engine.wants_copies_apart()
@@ -318,6 +321,7 @@ impl Ssd {
         }
         Ok(Self {
             clock,
+            is_bare,
             is_plain,
             config: config.clone(),
             cautions,
@@ -828,24 +832,24 @@ impl Ssd {
     /// its end is open; else the outcome is final. What a request did before it failed takes its time too; its error is kept
     /// under its tag.
     ///
-    /// `PLAIN` if [`Ssd::is_plain`]; what only other drives have is then compiled away.
+    /// `PLAIN` if [`Ssd::is_plain`], `BARE` if [`Ssd::is_bare`]; what only other drives have is then compiled away.
     #[inline(always)]
-    fn carry_out<const PLAIN: bool>(&mut self, request: &Request, tag: u64, start: u64) -> Outcome {
-        if !PLAIN && self.ahead.is_some() {
+    fn carry_out<const PLAIN: bool, const BARE: bool>(&mut self, request: &Request, tag: u64, start: u64) -> Outcome {
+        if !BARE && self.ahead.is_some() {
             self.clean_in_gap(start);
         }
         let counters = self.flash.counters();
         let (operations, erases, unmapped) =
             (counters.operations(), counters.total(OpKind::Erase), counters.reads_unmapped);
-        let before = (!PLAIN && matches!(self.clock, Clock::Serial { .. })).then(|| counters.totals());
+        let before = (!BARE && matches!(self.clock, Clock::Serial { .. })).then(|| counters.totals());
         if !PLAIN {
             self.flash.clear_log();
         }
-        let done = self.translate::<PLAIN>(request);
-        if done.is_err() || !PLAIN && self.policy_fault.is_some() {
+        let done = self.translate::<BARE>(request);
+        if done.is_err() || !BARE && self.policy_fault.is_some() {
             self.note_failure(done, tag);
         }
-        if !PLAIN && self.power.is_some() {
+        if !BARE && self.power.is_some() {
             self.take_checkpoint(true);
             if !matches!(self.clock, Clock::Parallel(_)) {
                 self.settle_request(tag);
@@ -863,8 +867,8 @@ impl Ssd {
             let least = if reads_unmapped { *unmapped_read } else { 0 };
             (start, end) = engine.serve(start, least, tag, work, self.flash.geometry());
         }
-        let delay = if !PLAIN && self.ahead.is_some() { self.note_written() } else { 0 };
-        if !PLAIN && self.ahead.is_some() && !matches!(self.clock, Clock::Parallel(_)) {
+        let delay = if !BARE && self.ahead.is_some() { self.note_written() } else { 0 };
+        if !BARE && self.ahead.is_some() && !matches!(self.clock, Clock::Parallel(_)) {
             end = end.max(start + delay);
             self.clean_after_writes(start);
         }
@@ -909,11 +913,21 @@ impl Ssd {
     /// Carries out a request and puts it where its completion is waited for.
     #[inline(always)]
     fn dispatch(&mut self, request: &Request, tag: u64, start: u64) {
+        if self.is_bare {
+            let outcome = self.carry_out::<false, true>(request, tag, start);
+            return self.launch::<true>(request, tag, outcome);
+        }
         if let Some(data) = &mut self.data {
             data.at_hand = Some(tag);
         }
-        let Outcome { start, end, flash_ops, erases, reads_unmapped, delay } =
-            self.carry_out::<false>(request, tag, start);
+        let outcome = self.carry_out::<false, false>(request, tag, start);
+        self.launch::<false>(request, tag, outcome);
+    }
+
+    /// Puts a request that was carried out where its completion is waited for.
+    #[inline(always)]
+    fn launch<const BARE: bool>(&mut self, request: &Request, tag: u64, outcome: Outcome) {
+        let Outcome { start, end, flash_ops, erases, reads_unmapped, delay } = outcome;
         let flight = Flight { tag: Tag(tag), request: *request, start, end, flash_ops, erases };
         let Clock::Parallel(clock) = &mut self.clock else {
             self.ready.push_back(flight);
@@ -923,7 +937,7 @@ impl Ssd {
         if request.kind == RequestKind::Trim {
             least = clock.least_of_trim(start.0, least, request);
         }
-        if self.power.is_some() {
+        if !BARE && self.power.is_some() {
             return self.dispatch_kept(start.0, least, flight);
         }
         let log = self.flash.log();
@@ -935,7 +949,37 @@ impl Ssd {
             let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.flash);
             clock.takes_off(slot, Flight::background());
         }
-        self.work_follows(start.0);
+        if !BARE {
+            self.work_follows(start.0);
+        }
+    }
+
+    /// Carries out a request on a drive that is bare, has dies that work side by side, and has nothing in flight.
+    #[inline(always)]
+    fn execute_quiet(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        self.check(&request)?;
+        request.arrival = request.arrival.max(Nanos(self.now));
+        let tag = self.tag;
+        (self.tag, self.now) = (tag + 1, request.arrival.0);
+        let outcome = self.carry_out::<false, true>(&request, tag, request.arrival.0);
+        let Outcome { start, flash_ops, erases, reads_unmapped, .. } = outcome;
+        if request.kind != RequestKind::Trim
+            && self.flash.background().is_none()
+            && let Clock::Parallel(clock) = &mut self.clock
+        {
+            let least = if reads_unmapped { clock.unmapped_read } else { 0 };
+            let served = clock.engine.serve_alone(start.0, least, self.flash.log(), self.flash.geometry());
+            if let Some(end) = served {
+                Flight { tag: Tag(tag), request, start, end: Nanos(end), flash_ops, erases }.fill(completion);
+                self.conclude(completion);
+                self.now = self.now.max(end);
+                return Ok(());
+            }
+        }
+        self.launch::<true>(&request, tag, outcome);
+        let ended = self.wait(Nanos(u64::MAX), completion)?;
+        assert!(ended, "a request in flight ends");
+        Ok(())
     }
 
     /// A request was issued: cleaning and rewriting may follow.
@@ -1061,7 +1105,8 @@ impl Ssd {
         self.check(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
         let tag = self.tag;
-        let Outcome { start, end, flash_ops, erases, .. } = self.carry_out::<PLAIN>(&request, tag, request.arrival.0);
+        let Outcome { start, end, flash_ops, erases, .. } =
+            self.carry_out::<PLAIN, PLAIN>(&request, tag, request.arrival.0);
         Flight { tag: Tag(tag), request, start, end, flash_ops, erases }.fill(completion);
         self.conclude(completion);
         self.tag += 1;
@@ -1073,6 +1118,17 @@ impl Ssd {
     /// request of the driver.
     #[inline(always)]
     fn advance(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
+        if self.is_bare {
+            let Clock::Parallel(clock) = &mut self.clock else { return false };
+            if clock.queue.taken() == 0 && until == u64::MAX {
+                return false; // the clock stands where the next request comes
+            }
+            let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
+            if clock.flights[slot as usize].tag != BACKGROUND {
+                return self.lands(slot as usize, end, land);
+            }
+            // Work that no request waits for has ended: the general way goes on.
+        }
         if self.power.is_some() {
             return self.advance_kept(until, land);
         }
@@ -1228,6 +1284,13 @@ impl BlockDevice for Ssd {
     fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
         if self.is_plain && self.ready.is_empty() {
             return self.execute_alone::<true>(request, completion);
+        }
+        if let Clock::Parallel(clock) = &self.clock
+            && self.is_bare
+            && clock.queue.taken() == 0
+            && self.ready.is_empty()
+        {
+            return self.execute_quiet(request, completion);
         }
         if matches!(self.clock, Clock::Parallel(_)) || !self.ready.is_empty() {
             self.submit(request)?;

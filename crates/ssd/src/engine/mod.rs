@@ -102,6 +102,14 @@ impl ParallelOfDrive {
             Self::Chips(engine) => engine.issue(now, least, ops, awaits, flash),
         }
     }
+    /// See [`Parallel::serve_alone`].
+    #[inline(always)]
+    pub fn serve_alone(&mut self, now: u64, least: u64, ops: &[FlashOp], geometry: &Geometry) -> Option<u64> {
+        match self {
+            Self::Plain(engine) => engine.serve_alone(now, least, ops, geometry),
+            Self::Ordered(_) | Self::Chips(_) => None,
+        }
+    }
     /// Issues operations of a drive that may lose power. See [`Chips::issue_superseding`].
     pub fn issue_superseding(
         &mut self,

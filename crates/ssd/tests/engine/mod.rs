@@ -13,7 +13,7 @@ mod reference;
 mod serial;
 
 use crate::common::*;
-use flashwright_block::{BlockDevice, Nanos, Request, RequestKind, Rng, Seed, chance};
+use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Rng, Seed, chance};
 use flashwright_ftl::OpKind;
 use flashwright_ssd::{DriveConfig, Rate, Ssd};
 use reference::{Order, Reference};
@@ -136,6 +136,40 @@ fn the_drive_agrees_with_the_reference_model() {
     }
     println!("{drives} drives, {operations} operations, {across} of them waiting for another die's");
     assert!(operations > 100_000 && across > 1_000, "{operations} operations, {across} across dies: too easy");
+}
+
+/// One request at a time by `execute`, which may add its end up at once, and by `submit` and `wait`, which go from event to event;
+/// now and then two are in flight.
+#[test]
+fn a_request_that_meets_nobody_ends_as_it_would_from_event_to_event() {
+    let mut executed = 0;
+    for seed in 0..200 {
+        let mut rng = rng(seed);
+        let config = random_config(&mut rng);
+        let Ok(mut short) = Ssd::new(&config, Seed(seed), false) else { continue };
+        fill(&mut short, u32::MAX); // so that cleaning starts soon
+        let mut long = short.clone();
+        let (mut found, mut expected) = (Completion::default(), Completion::default());
+        for request in random_requests(&mut rng, &short, 80) {
+            if chance(&mut rng, 0.2) {
+                let both = [&mut short, &mut long].map(|ssd| {
+                    ssd.submit(request).unwrap();
+                    ssd.submit(request).unwrap();
+                    drain(ssd).unwrap()
+                });
+                assert_eq!(both[0], both[1], "seed {seed}");
+                continue;
+            }
+            short.execute(request, &mut found).unwrap();
+            long.submit(request).unwrap();
+            assert!(long.wait(Nanos(u64::MAX), &mut expected).unwrap());
+            assert_eq!(found, expected, "seed {seed}: {:?}", config.timing);
+            executed += 1;
+        }
+        assert_eq!(short.busy_times(), long.busy_times(), "seed {seed}");
+        assert_eq!(short.now(), long.now(), "seed {seed}");
+    }
+    assert!(executed > 5_000, "only {executed} requests");
 }
 
 // --- what holds for any engine ---

@@ -11,8 +11,6 @@ pub(super) struct Want {
     pub ready: u64,
     /// Sequence number of the entry that wants it.
     pub head: u64,
-    /// Time from the grant to the end of that entry, if the bus is free whenever it is wanted.
-    pub rest: u64,
     /// Operations or copies left of that entry.
     pub left: u32,
     /// The phase for which the bus is wanted.
@@ -20,13 +18,13 @@ pub(super) struct Want {
 }
 
 impl Want {
-    pub const NOTHING: Want = Want { ready: NEVER, head: NEVER, rest: 0, left: 0, phase: 0 };
-}
+    pub const NOTHING: Want = Want { ready: NEVER, head: NEVER, left: 0, phase: 0 };
 
-/// Orders wants by the time since when, ties by issue.
-#[inline(always)]
-fn key(ready: u64, head: u64) -> u128 {
-    u128::from(ready) << 64 | u128::from(head)
+    /// Orders wants by the time since when, ties by issue.
+    #[inline(always)]
+    fn key(&self) -> u128 {
+        u128::from(self.ready) << 64 | u128::from(self.head)
+    }
 }
 
 /// A bus, and what its dies want of it. On a cache line of its own: all are looked at for every event.
@@ -40,32 +38,35 @@ pub(super) struct Channel {
     pub grant_die: u32,
     /// When the next die after that one wants the bus.
     pub rival_at: u64,
-    /// The earliest time at which an entry being served can end.
-    pub ends_at: u64,
 }
 
 impl Channel {
-    pub const FREE: Channel =
-        Channel { free_at: 0, busy: 0, grant_at: NEVER, grant_die: 0, rival_at: NEVER, ends_at: NEVER };
+    pub const FREE: Channel = Channel { free_at: 0, busy: 0, grant_at: NEVER, grant_die: 0, rival_at: NEVER };
 
     /// Chooses the die that gets the bus next, of those from `first` on that want it: the one ready longest, ties to the
     /// earlier operation.
     #[inline(always)]
     pub fn choose(&mut self, first: u32, wants: &[Want]) {
-        let (mut ready, mut head, mut chosen, mut rival_at, mut ends_at) = (NEVER, NEVER, 0, NEVER, NEVER);
-        for (at, want) in (0u32..).zip(wants) {
-            // Without a branch: which die is first is a coin toss.
-            let better = key(want.ready, want.head) < key(ready, head);
-            rival_at = rival_at.min(want.ready.max(ready));
-            ready = select_unpredictable(better, want.ready, ready);
-            head = select_unpredictable(better, want.head, head);
-            chosen = select_unpredictable(better, at, chosen);
-            // Nothing wanted is 0 after never.
-            ends_at = ends_at.min(want.ready.max(self.free_at) + want.rest);
-        }
+        // Without a branch: which die is first is a coin toss.
+        let (ready, chosen) = if let [one, other] = wants {
+            let other_is = other.key() < one.key();
+            self.rival_at = one.ready.max(other.ready);
+            (one.ready.min(other.ready), u32::from(other_is))
+        } else {
+            // Without what is known of the rival, the compiler makes branches of these.
+            let (mut ready, mut head, mut chosen, mut rival_at) = (NEVER, NEVER, 0, NEVER);
+            for (at, want) in (0u32..).zip(wants) {
+                let better = want.key() < (u128::from(ready) << 64 | u128::from(head));
+                rival_at = rival_at.min(want.ready.max(ready));
+                ready = select_unpredictable(better, want.ready, ready);
+                head = select_unpredictable(better, want.head, head);
+                chosen = select_unpredictable(better, at, chosen);
+            }
+            self.rival_at = rival_at;
+            (ready, chosen)
+        };
         self.grant_at = ready.max(self.free_at);
         self.grant_die = first + chosen;
-        (self.rival_at, self.ends_at) = (rival_at, ends_at);
     }
 
     /// As [`Channel::choose`], but of the dies that are ready when the bus is free, those that want it for a `preferred`

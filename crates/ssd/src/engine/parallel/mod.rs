@@ -14,16 +14,17 @@
 //! `timing.bus-order` prefers commands or data.
 //!
 //! A die's next wish for the bus is known as soon as its last one was granted, so the only events are bus grants
-//! and completions. Three things make them cheap, and none changes a result:
+//! and completions. Four things make them cheap, and none changes a result:
 //!
 //! - A run of copies within a die is one entry of its queue.
 //! - Channels meet only where a completion brings a new request. No entry of a queue can end before its remaining
-//!   phases have passed, so up to the earliest such end a channel may run ahead of the others
-//!   ([`Parallel::horizon`]): a run goes on, whole copies at once, while no other die of its channel wants the bus.
+//!   phases have passed, so up to the earliest such end ([`Parallel::horizon`]) a run may go on, whole copies at once, while no
+//!   other die of its channel wants the bus.
 //! - What a grant brings is read from a table of phases: interleaved dies would make every such decision a coin
 //!   toss for the simulating machine.
+//! - A request that finds nothing in flight, with all it does on one die, meets nobody ([`Parallel::serve_alone`]).
 //!
-//! An observer gives up whole copies at once.
+//! An observer gives up whole copies at once, and requests served alone.
 
 mod channels;
 mod phases;
@@ -38,10 +39,9 @@ use flashwright_block::Nanos;
 use flashwright_config::Times;
 use flashwright_ftl::{FlashOp, OpKind};
 use flashwright_nand::Geometry;
-use phases::{COPY, Cycle, Phases};
-use queue::{Cells, Die, KINDS, NEVER, NONE, Queued, SLOT_MAX, Slot, What, done_key};
+use phases::{COPY, Cycle, Phase, Phases};
+use queue::{Cells, Die, Done, KINDS, NEVER, NONE, Queued, SLOT_MAX, Slot, What, done_key};
 use serde::{Deserialize, Serialize};
-use std::hint::select_unpredictable;
 
 /// The engine. `W` hears when each operation ended.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,9 +59,7 @@ pub struct Parallel<W = ()> {
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
     cells: Cells,
-    /// Completions to come, the first last: see [`done_key`]. Only what was granted and has not ended is here, at most about
-    /// one a die, so a sorted list beats a heap.
-    done: Vec<u128>,
+    done: Done,
     sequence: u64,
     /// By die, when the last part of a run ended that was told; empty unless someone listens.
     told: Vec<u64>,
@@ -86,7 +84,7 @@ impl<W: Observer> Parallel<W> {
             slots: Vec::new(),
             slots_free: Vec::new(),
             cells: Cells::default(),
-            done: Vec::new(),
+            done: Done::new(),
             sequence: 0,
             told: if observer.listens() { vec![0; dies] } else { Vec::new() },
             observer,
@@ -148,6 +146,58 @@ impl<W: Observer> Parallel<W> {
         slot
     }
 
+    /// Serves a request whose operations lie on one die, while nothing is in flight: nobody is met, so its end is added up at
+    /// once. The end, as [`Parallel::next_completion`] would tell it; none if something is in flight, or several dies take part.
+    #[inline]
+    pub fn serve_alone(&mut self, now: u64, least: u64, ops: &[FlashOp], geometry: &Geometry) -> Option<u64> {
+        if self.slots_free.len() != self.slots.len() || self.observer.listens() {
+            return None;
+        }
+        let Some(first) = ops.first() else {
+            self.sequence += 1;
+            return Some(now + least + self.latency);
+        };
+        let die = geometry.die_of(first.ppn);
+        if ops[1..].iter().any(|op| geometry.die_of(op.ppn) != die) {
+            return None;
+        }
+        let state = &mut self.dies[die.index()];
+        let bus = &mut self.channels[self.channel_of[die.index()] as usize];
+        let Cycle { time, held } = self.phases.copy;
+        for op in ops {
+            let start = state.free_at.max(now);
+            let kind = if op.copies > 0 { COPY } else { op.kind as u8 };
+            state.free_at = match self.phases.silent_erase {
+                Some(time) if kind == OpKind::Erase as u8 => start + time,
+                _ => {
+                    let (mut phase, lead) = self.phases.first[usize::from(kind)];
+                    let (ready, mut left) = (start + lead, op.copies.max(1));
+                    let mut at = ready.max(bus.free_at);
+                    if at == ready {
+                        // All copies but the last.
+                        let copies = u64::from(left - 1);
+                        at += copies * time;
+                        bus.busy += copies * held;
+                        left = 1;
+                    }
+                    loop {
+                        let Phase { held, after, completes, next, lead, .. } = *self.phases.of(phase);
+                        bus.free_at = at + held;
+                        bus.busy += held;
+                        left -= completes;
+                        if left == 0 {
+                            break at + held + after;
+                        }
+                        (at, phase) = (at + held + after + lead, next);
+                    }
+                }
+            };
+            state.busy += state.free_at - start;
+        }
+        self.sequence += ops.len() as u64;
+        Some(state.free_at.max(now + least) + self.latency)
+    }
+
     #[cold]
     fn new_slot(&mut self, fresh: Slot) -> u32 {
         self.slots.push(fresh);
@@ -162,15 +212,14 @@ impl<W: Observer> Parallel<W> {
     /// `until` may go first.
     pub fn next_completion(&mut self, until: u64) -> Option<(u32, u64)> {
         loop {
-            let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
+            let first_done = self.done.first_at;
             let (channel, at) = self.grants.first();
             // At the same time a completion comes before a grant: what it brings may want the bus as well.
             if first_done <= at {
                 if first_done > until || first_done == NEVER {
                     return None;
                 }
-                let key = self.done.pop().expect("looked at before");
-                let slot = key as u32 & SLOT_MAX;
+                let slot = self.done.take();
                 self.slots_free.push(slot);
                 return Some((slot, first_done));
             }
@@ -178,20 +227,14 @@ impl<W: Observer> Parallel<W> {
             if at > until || at == until && self.has_preferences() {
                 return None;
             }
-            if self.wants[self.channels[channel].grant_die as usize].left == 1 {
-                self.grant(channel, 0);
-            } else {
-                let until = if self.has_preferences() { until - 1 } else { until };
-                self.run_channels(until.min(first_done - 1).min(self.horizon().saturating_sub(1)).max(at));
-            }
+            self.grant(channel, until, first_done);
         }
     }
 
     /// The time of the next completion or grant of a bus, before which nothing completes; the largest number if there is none.
     #[must_use]
     pub fn next_event(&self) -> u64 {
-        let first_done = self.done.last().map_or(NEVER, |key| (*key >> 64) as u64);
-        first_done.min(self.grants.first().1)
+        self.done.first_at.min(self.grants.first().1)
     }
 
     /// Whether a bus may prefer a later operation to an earlier one.
@@ -200,23 +243,14 @@ impl<W: Observer> Parallel<W> {
         self.phases.preferred != 0
     }
 
-    /// Makes the grants of every channel up to and including `until`, one channel after the other.
-    #[inline(always)]
-    fn run_channels(&mut self, until: u64) {
-        for channel in 0..self.channels.len() {
-            while self.grants.of(channel) <= until {
-                self.grant(channel, until);
-            }
-        }
-    }
-
     /// The earliest time at which an entry being served can end; until then channels know nothing of each other. What
     /// ends then may wake an entry that wants a bus at that very time.
-    #[inline(always)]
     fn horizon(&self) -> u64 {
-        self.channels
-            .iter()
-            .fold(NEVER, |horizon, channel| select_unpredictable(channel.ends_at < horizon, channel.ends_at, horizon))
+        let ends = |(want, channel): (&Want, &u32)| {
+            let at = want.ready.max(self.channels[*channel as usize].free_at);
+            at.saturating_add(self.phases.rest_of(want.phase, want.left))
+        };
+        self.wants.iter().zip(&self.channel_of).map(ends).min().unwrap_or(NEVER)
     }
 
     /// Takes the next entry of a die's queue and works out when it wants the bus; entries that need no bus are finished
@@ -261,43 +295,34 @@ impl<W: Observer> Parallel<W> {
             return true;
         }
         let (phase, lead) = self.phases.first[usize::from(entry.what.kind())];
-        let rest = self.phases.table[usize::from(phase)].rest + u64::from(entry.left - 1) * self.phases.copy.time;
-        self.wants[die] = Want { ready: start + lead, head: entry.sequence, rest, left: entry.left, phase };
+        self.wants[die] = Want { ready: start + lead, head: entry.sequence, left: entry.left, phase };
         false
     }
 
-    /// Gives the bus of `channel` to the die that was chosen. A run goes on until `until` as long as no other die of its
-    /// channel wants the bus; of its copies, those that fit in pass at once.
+    /// Gives the bus of `channel` to the die that was chosen, for one phase, or for several copies of a run ([`Parallel::jump`]).
     #[inline(always)]
-    fn grant(&mut self, channel: usize, until: u64) {
+    fn grant(&mut self, channel: usize, until: u64, first_done: u64) {
         let bus = &mut self.channels[channel];
         let (die, at) = (bus.grant_die as usize, bus.grant_at);
         let want = &mut self.wants[die];
-        let Cycle { time, held } = self.phases.copy;
-        let alone_until = until.min(bus.rival_at.saturating_sub(1));
-        if !self.observer.listens() && want.left > 1 && alone_until >= at + time && at == want.ready && time > 0 {
-            let phase = &self.phases.table[usize::from(want.phase)];
-            let copies = ((alone_until - at) / time).min(u64::from(want.left - 1));
-            want.ready += copies * time;
-            want.rest -= copies * time;
-            bus.free_at = want.ready - phase.gap;
-            bus.busy += copies * held;
-            want.left -= u32::try_from(copies).expect("no more than are left");
-            self.choose(channel);
-            return;
+        // Most of the time something completes, or another die wants the bus, before a whole copy has passed.
+        if want.left > 1
+            && first_done.min(until).min(bus.rival_at) > at + self.phases.copy.time
+            && at == want.ready
+            && self.jump(channel, die, at, until.min(first_done - 1))
+        {
+            return self.choose(channel);
         }
-        let mut at = at;
-        loop {
-            let phase = &self.phases.table[usize::from(want.phase)];
-            let end = at + phase.held + phase.after;
-            bus.free_at = at + phase.held;
-            bus.busy += phase.held;
-            want.left -= phase.completes;
-            if want.left == 0 {
-                self.finish(die, end);
-                self.begin(die, 0);
-                break;
-            }
+        let (bus, want) = (&mut self.channels[channel], &mut self.wants[die]);
+        let phase = self.phases.of(want.phase);
+        let end = at + phase.held + phase.after;
+        bus.free_at = at + phase.held;
+        bus.busy += phase.held;
+        want.left -= phase.completes;
+        if want.left == 0 {
+            self.finish(die, end);
+            self.begin(die, 0);
+        } else {
             if self.observer.listens()
                 && let Some(kind) = Phases::ends_in_copy(want.phase)
             {
@@ -310,13 +335,31 @@ impl<W: Observer> Parallel<W> {
             }
             want.phase = phase.next;
             want.ready = end + phase.lead;
-            want.rest -= phase.held + phase.after + phase.lead;
-            if want.ready > alone_until {
-                break;
-            }
-            at = want.ready;
         }
         self.choose(channel);
+    }
+
+    /// Lets the copies of a run pass at once, but for its last, that fit in before anything else can happen that concerns them: another
+    /// die of the channel wants the bus, a request completes, or `until` has come. False if none does.
+    #[inline(never)]
+    fn jump(&mut self, channel: usize, die: usize, at: u64, until: u64) -> bool {
+        let Cycle { time, held } = self.phases.copy;
+        if self.observer.listens() || time == 0 {
+            return false;
+        }
+        let until = if self.has_preferences() { until - 1 } else { until };
+        let rival_at = self.channels[channel].rival_at;
+        let alone_until = until.min(rival_at.saturating_sub(1)).min(self.horizon().saturating_sub(1));
+        if alone_until < at + time {
+            return false;
+        }
+        let (bus, want) = (&mut self.channels[channel], &mut self.wants[die]);
+        let copies = ((alone_until - at) / time).min(u64::from(want.left - 1));
+        want.ready += copies * time;
+        bus.free_at = want.ready - self.phases.of(want.phase).gap;
+        bus.busy += copies * held;
+        want.left -= u32::try_from(copies).expect("no more than are left");
+        true
     }
 
     /// The current entry of a die leaves it at `end`.
@@ -364,13 +407,9 @@ impl<W: Observer> Parallel<W> {
         }
     }
 
+    #[inline(always)]
     fn complete(&mut self, slot: u32, end: u64) {
-        let key = done_key(end + self.latency, self.slots[slot as usize].sequence, slot);
-        let mut at = self.done.len();
-        while at > 0 && self.done[at - 1] < key {
-            at -= 1;
-        }
-        self.done.insert(at, key);
+        self.done.add(done_key(end + self.latency, self.slots[slot as usize].sequence, slot));
     }
 
     /// Chooses the die that gets the bus of `channel` next.

@@ -36,6 +36,8 @@ pub(super) const COPY: u8 = OP_KINDS as u8;
 const COPY_READ_OUT: u8 = 2 * COPY + 1;
 /// A copy takes the phases of a read (its own, since it goes on) and then this one.
 const COPY_PROGRAM: u8 = 2 * ENTRY_KINDS as u8;
+/// Room for all of them; a power of two, so that no index has to be checked.
+const PHASES: usize = 16;
 
 /// The phases that send a command alone, one bit each: of both kinds of read, of the read of a copy, and of an erase.
 const COMMANDS: u16 = 1 << (2 * OpKind::Read as u8)
@@ -46,7 +48,7 @@ const COMMANDS: u16 = 1 << (2 * OpKind::Read as u8)
 /// What grants bring, and how each kind of entry begins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Phases {
-    pub table: Vec<Phase>,
+    pub table: [Phase; PHASES],
     /// By kind of entry: its first phase, and the time from its start to that phase's wish for the bus.
     pub first: [(u8, u64); ENTRY_KINDS],
     /// The time of an erase that needs no bus at all.
@@ -58,7 +60,7 @@ pub(super) struct Phases {
 
 impl Phases {
     pub fn new(times: &Times) -> Self {
-        let mut table = vec![Phase::default(); usize::from(COPY_PROGRAM) + 1];
+        let mut table = [Phase::default(); PHASES];
         let mut first = [(0, 0); ENTRY_KINDS];
         let silent = times.pipelined && times.command == 0;
         for kind in [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead] {
@@ -114,6 +116,19 @@ impl Phases {
                 return cycle;
             }
         }
+    }
+
+    /// What a grant for this phase brings.
+    #[inline(always)]
+    pub fn of(&self, phase: u8) -> &Phase {
+        &self.table[usize::from(phase) % PHASES]
+    }
+
+    /// Time from the grant for `phase` to the end of an entry of which `left` operations or copies are left, if the bus is free
+    /// whenever it is wanted.
+    #[inline(always)]
+    pub fn rest_of(&self, phase: u8, left: u32) -> u64 {
+        self.of(phase).rest + u64::from(left.saturating_sub(1)) * self.copy.time
     }
 
     /// What of a copy ends with this phase.

@@ -129,6 +129,66 @@ pub(super) fn done_key(end: u64, sequence: u64, slot: u32) -> u128 {
     u128::from(end) << 64 | u128::from(sequence << SLOT_BITS | u64::from(slot))
 }
 
+/// Completions to come, in order. Only what was granted and has not ended is here, at most about one a die, and most of what
+/// comes ends last: so a sorted list that is filled from its end beats a heap.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Done {
+    /// See [`done_key`]; those before `next` have been taken.
+    keys: Vec<u128>,
+    next: usize,
+    /// The time of the first, or [`NEVER`].
+    pub first_at: u64,
+}
+
+impl Done {
+    pub fn new() -> Self {
+        Self { keys: Vec::new(), next: 0, first_at: NEVER }
+    }
+
+    /// Takes the first, which there is, and answers its slot.
+    #[inline(always)]
+    pub fn take(&mut self) -> u32 {
+        let slot = self.keys[self.next] as u32 & SLOT_MAX;
+        self.next += 1;
+        match self.keys.get(self.next) {
+            Some(key) => self.first_at = (*key >> 64) as u64,
+            None => {
+                self.keys.clear();
+                (self.next, self.first_at) = (0, NEVER);
+            }
+        }
+        slot
+    }
+
+    #[inline(always)]
+    pub fn add(&mut self, key: u128) {
+        if self.keys.len() == self.keys.capacity() {
+            self.make_room();
+        }
+        self.keys.push(key);
+        self.first_at = self.first_at.min((key >> 64) as u64);
+        let mut place = self.keys.as_mut_slice();
+        // While the one before comes later, they change places.
+        while let [rest @ .., before, last] = place
+            && rest.len() >= self.next
+            && *last < *before
+        {
+            std::mem::swap(before, last);
+            let shorter = place.len() - 1;
+            place = &mut place[..shorter];
+        }
+    }
+
+    /// Moves what is left to the front, or grows where little was taken.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&mut self) {
+        self.keys.drain(..self.next);
+        self.next = 0;
+        self.keys.reserve(2 * self.keys.len() + 16);
+    }
+}
+
 /// The end of an operation that others on other dies wait for.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Cell {
