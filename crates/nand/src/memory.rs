@@ -1,12 +1,14 @@
 //! Hints to the memory of the machine that runs the simulation. They never change a result. This is the only place of
 //! the crate that needs `unsafe`, for two calls that neither read nor write the given memory.
 
-/// Prefetches the cache line of `table[index]`; an index past the end is ignored.
+/// Prefetches the cache line of `table[index]`; an index past the end does no harm.
 #[inline(always)]
 pub fn prefetch<T>(table: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
-    if index < table.len() {
-        // Sound: the address lies inside the slice, and a prefetch neither reads nor writes architecturally.
+    {
+        // The first element stands for one that does not exist. Without a branch: often that is a coin toss.
+        let index = std::hint::select_unpredictable(index < table.len(), index, 0);
+        // Sound: the address is that of the slice or lies inside it, and a prefetch neither reads nor writes architecturally.
         #[allow(unsafe_code)]
         unsafe {
             use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

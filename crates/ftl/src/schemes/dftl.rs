@@ -503,6 +503,9 @@ impl Dftl {
     /// Loads the entry of `lpn` from its translation page, after making room for it.
     fn load(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
         let page = self.map.page_of(lpn.0);
+        if self.map.cached() == self.map.capacity && self.ghosts.is_none() && !self.map.policy.groups() {
+            return self.load_in_place(lpn, page, flash);
+        }
         if let Some(ghosts) = &mut self.ghosts {
             ghosts.wanted(lpn.0);
         }
@@ -514,6 +517,17 @@ impl Dftl {
         let mark = shared.unwrap_or_else(|| self.read_translation(page, flash));
         self.map.fill(slot, lpn.0);
         self.map.expect_eviction();
+        Ok((slot, mark))
+    }
+
+    /// As [`Dftl::load`] into a full cache: one entry leaves, and its slot takes the new one.
+    #[inline(always)]
+    fn load_in_place(&mut self, lpn: Lpn, page: u32, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+        let slot = self.map.policy.victim().expect("a full cache has a victim");
+        let shared = if self.map.is_dirty(slot) { self.write_back(slot, page, flash)? } else { None };
+        self.figures.cache.evictions += 1;
+        let mark = shared.unwrap_or_else(|| self.read_translation(page, flash));
+        self.map.replace(slot, lpn.0);
         Ok((slot, mark))
     }
 

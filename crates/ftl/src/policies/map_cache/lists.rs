@@ -138,9 +138,14 @@ impl SlotLists {
 
     /// Moves a slot to the recent end of a list.
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
     pub fn move_to(&mut self, list: u32, slot: u32) {
         self.unlink(slot);
-        self.push(list, slot);
+        let node = self.node_of(slot);
+        let recent = std::mem::replace(&mut self.nodes[list as usize].older, node as u32);
+        self.nodes[recent as usize].newer = node as u32;
+        self.nodes[node] = Node { newer: list, older: recent, list };
+        self.len[list as usize] += 1;
     }
 
     /// The slots of a list from the oldest on.

@@ -87,6 +87,12 @@ pub trait MapCachePolicy: Sized {
     }
     /// The entry of a slot left the cache.
     fn removed(&mut self, slot: u32);
+    /// The clean entry of a slot left, and another was loaded into it; `page` returns the translation page of that one.
+    #[inline(always)]
+    fn replaced(&mut self, slot: u32, page: impl FnOnce() -> u32) {
+        self.removed(slot);
+        self.loaded(slot, page);
+    }
     /// The slot whose entry leaves next; none if the cache is empty.
     fn victim(&self) -> Option<u32>;
     /// The slot that will probably leave after it, if that is known at no cost; only a hint.
@@ -117,6 +123,16 @@ macro_rules! map_caches {
             #[inline(always)]
             pub fn loaded(&mut self, slot: u32, page: impl FnOnce() -> u32) {
                 match self { $(MapCache::$policy(policy) => policy.loaded(slot, page),)+ }
+            }
+            /// As [`MapCachePolicy::replaced`]; answers the slot that leaves next, and the one that probably leaves after it.
+            #[inline(always)]
+            pub fn replaced(&mut self, slot: u32, page: impl FnOnce() -> u32) -> Option<(u32, Option<u32>)> {
+                match self {
+                    $(MapCache::$policy(policy) => {
+                        policy.replaced(slot, page);
+                        policy.victim().map(|next| (next, policy.likely_after(next)))
+                    })+
+                }
             }
             /// See [`MapCachePolicy::dirtied`].
             #[inline(always)]

@@ -69,6 +69,10 @@ impl MapCachePolicy for SegmentedLru {
         self.lists.unlink(slot);
     }
     #[inline(always)]
+    fn replaced(&mut self, slot: u32, _: impl FnOnce() -> u32) {
+        self.lists.move_to(PROBATION, slot);
+    }
+    #[inline(always)]
     fn victim(&self) -> Option<u32> {
         self.lists.oldest(PROBATION).or_else(|| self.lists.oldest(PROTECTED))
     }

@@ -115,6 +115,7 @@ impl CostBenefit {
     }
 
     /// Moves the blocks of pending invalidations to their new places, in order of time.
+    #[inline(never)]
     fn settle(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         for (at, (block, state)) in pending.iter().enumerate() {
@@ -130,6 +131,12 @@ impl CostBenefit {
         }
         self.pending = pending;
         self.pending.clear();
+    }
+
+    /// As [`VictimPolicy::invalidated`], not inlined.
+    #[inline(never)]
+    pub(super) fn invalidated_called(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
+        self.invalidated(block, pages_valid, view);
     }
 
     /// The block of a list with the highest score: the one changed first, among equals the one sealed first.
@@ -201,10 +208,10 @@ impl VictimPolicy for CostBenefit {
     fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         prefetch(&self.states, block as usize);
         prefetch(&self.links, block as usize);
-        self.pending.push((block, State::new(view.now(), pages_valid)));
         if self.pending.len() == PENDING_MAX {
             self.settle();
         }
+        self.pending.push((block, State::new(view.now(), pages_valid)));
     }
 
     fn removed(&mut self, block: u32) {

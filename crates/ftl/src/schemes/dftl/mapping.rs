@@ -129,6 +129,24 @@ impl Mapping {
         policy.loaded(slot, || entries_per_page.of(lpn));
     }
 
+    /// The clean entry of a slot makes room for that of `lpn`, loaded from its translation page.
+    #[inline(always)]
+    pub fn replace(&mut self, slot: u32, lpn: u32) {
+        debug_assert!(!self.is_dirty(slot), "a dirty entry dropped");
+        let Self { table, slots, policy, entries_per_page, .. } = self;
+        let entry = &mut slots[slot as usize];
+        table[entry.lpn as usize] = entry.ppn;
+        let stored = std::mem::replace(&mut table[lpn as usize], CACHED | slot);
+        *entry = Slot { lpn, ppn: stored, epoch: CLEAN };
+        // Warms the CPU cache for the next eviction and the one after it.
+        if let Some((next, after)) = policy.replaced(slot, || entries_per_page.of(lpn)) {
+            prefetch(table, slots[next as usize].lpn as usize);
+            if let Some(after) = after {
+                prefetch(slots, after as usize);
+            }
+        }
+    }
+
     /// Drops the clean entry of a slot.
     #[inline(always)]
     pub fn drop_entry(&mut self, slot: u32) {
