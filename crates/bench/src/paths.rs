@@ -59,6 +59,15 @@ pub const PATHS: &[Counted] = &[
     path("block-write", "host write, block mapping", 4_000, WRITES, 1, counts_only!("ftl.scheme=block")),
     path("serial", "request, serial engine", 40_000, HALF, 1, timed!("timing.model=serial")),
     path("parallel", "request, parallel engine, 32 in flight", 40_000, HALF, 32, timed!()),
+    path("parallel-alone", "request, parallel engine, one in flight", 40_000, HALF, 1, timed!()),
+    path(
+        "parallel-many",
+        "request, parallel engine, 64 dies, 256 in flight",
+        40_000,
+        HALF,
+        256,
+        timed!("geometry.channels=8", "geometry.dies-per-channel=8"),
+    ),
     path(
         "rate-limited",
         "request, parallel engine, cleaning at the rate of writes, 32 in flight",
