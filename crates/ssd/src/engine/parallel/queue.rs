@@ -168,14 +168,17 @@ impl Done {
         self.keys.push(key);
         self.first_at = self.first_at.min((key >> 64) as u64);
         let mut place = self.keys.as_mut_slice();
-        // While the one before comes later, they change places.
+        // Those that come later move up. The key stays in registers: what was just written in two halves is read whole with a stall.
         while let [rest @ .., before, last] = place
             && rest.len() >= self.next
-            && *last < *before
+            && key < *before
         {
-            std::mem::swap(before, last);
+            *last = *before;
             let shorter = place.len() - 1;
             place = &mut place[..shorter];
+        }
+        if let Some(last) = place.last_mut() {
+            *last = key;
         }
     }
 
