@@ -3,6 +3,11 @@
 Where the size of the buffer is not known, a small write stands for a full buffer, as long as a flush waits for it.
 What else a flush may wait for: a command on its way, or a lock. Then it takes less time than a read of flash, and no
 flash is programmed in less; so a flush that waits for less is told nothing of.
+
+A flush that costs nothing may follow a write that is on flash already, or leave data in RAM. The two differ where whole
+pages are written after a rest: programming takes longer than reading in all flash there is, so that a write that takes,
+with its flush, less than half of what reading as much takes has programmed nothing. Whether the RAM outlives a loss of
+power nobody sees from outside: "no" says that a flush does not wait for flash, not that data is lost.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.blackbox.base import Context, Cost, kib
+from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
 from flashwright.blackbox.probes.edges import center
 from flashwright.blackbox.probes.read_buffer import reach
 from flashwright.blackbox.stats import chance_above
@@ -36,6 +41,9 @@ _LOW = 0.25
 _FILLED = 0.9
 # A write that fits in any buffer.
 _SMALL = 16 << 10
+# Writes of whole pages after rests, in which dies end tens of programs; reads beside them; and the share of a read
+# below which nothing was programmed. One half: a read may load its piece of a map, which is a read more.
+_RESTED, _REST_NS, _READS, _NO_PROGRAM = 16, 100e6, 64, 0.5
 
 
 class Flush:
@@ -57,9 +65,11 @@ class Flush:
         burst = max(int(_FILLED * (context.size("write-buffer") or 1 << 20)), context.up(_SMALL))
         trials = _trials(context)
         bursts = (len(_PAUSES) + 2) * trials
+        page = context.size("clustered-page") or 0
         return Cost(
-            bytes_written=reach(context.target) + bursts * burst,
-            requests=reach(context.target) // FILL_BYTES + 3 * bursts + 64,
+            bytes_read=_READS * page,
+            bytes_written=reach(context.target) + bursts * burst + _RESTED * page,
+            requests=reach(context.target) // FILL_BYTES + 3 * bursts + 2 * _RESTED + _READS + 64,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -92,7 +102,7 @@ class Flush:
         buffer = context.size("write-buffer")
         if buffer is None and not _seems_to_wait(known):
             why = "the size of the write buffer is not known, and no flush was seen to wait"
-            return [unknown("write-buffer-drain", why), time, unknown("flush-honoured", why)]
+            return [unknown("write-buffer-drain", why), time, _unwritten(context, why, rng)]
         target.fill(end_bytes=reach(target))
         burst = context.up(_SMALL) if buffer is None else context.down(_FILLED * buffer)
         trials = _trials(context)
@@ -123,6 +133,38 @@ def _seems_to_wait(buffer: Finding | None) -> bool:
         return False
     after, nothing, read = (figures[name] for name in names)
     return after - nothing > read
+
+
+def _unwritten(context: Context, blind: str, rng: np.random.Generator) -> Finding:
+    """Whether writes of whole pages after rests end, with their flushes, before anything can have been programmed."""
+    target, page = context.target, context.size("clustered-page")
+    if page is None:
+        return unknown("flush-honoured", f"{blind}; whole pages are not known either")
+    target.fill(end_bytes=reach(target))
+    slots = reach(target) // page
+    took = np.empty(_RESTED)
+    for at, place in enumerate(rng.integers(0, slots, _RESTED).tolist()):
+        target.idle(_REST_NS)
+        wrote = target.play("write", [place * page], page).latency_ns[0]
+        took[at] = wrote + target.flush()
+    reads = target.play("read", rng.integers(0, slots, _READS) * page, page).latency_ns
+    share = took[rng.integers(0, took.size, (500, took.size))]
+    read = reads[rng.integers(0, reads.size, (500, reads.size))]
+    agree = float(np.mean(np.median(share, axis=1) < _NO_PROGRAM * np.median(read, axis=1)))
+    figures = {"rested_page_flushed_ns": float(np.median(took)), "page_ns": float(np.median(reads))}
+    seen = (
+        f"after {_REST_NS / 1e6:.0f} ms of rest a page of {kib(page)} is written and flushed in "
+        f"{np.median(took) / 1e3:,.0f} us, and read in {np.median(reads) / 1e3:,.0f}"
+    )
+    if agree < 0.9:
+        return unknown("flush-honoured", f"{blind}; {seen}: too close to distinguish", **figures)
+    why = (
+        f"{seen}: no flash is programmed in that time, so a flush does not wait for it; or the buffer outlives a loss "
+        "of power"
+    )
+    return Finding(
+        "flush-honoured", "found", "no", "", None, None, min(agree, UNTESTED), why, (), figures
+    )
 
 
 def _trials(context: Context) -> int:

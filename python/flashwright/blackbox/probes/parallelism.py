@@ -9,7 +9,11 @@ Two measurements, of which either may be blind::
     distance of a pair   1  2  3  4  5  6  7 ...          three units: reads of two pages at a time wait for each other
     both read after      _  _  ^  _  _  ^  _              where they lie on the same unit
 
-What those two do not tell, a third may, wherever commands are queued: random places, all pairs of which are read at
+What those two do not tell, erases may, on a page map whose clustered block is known: of a drive that is overwritten in
+order, as many single pages in a row wait for an erase as there are units (``erases``). It needs no queuing either, and
+no bus hides it.
+
+Or groups may, wherever commands are queued: random places, all pairs of which are read at
 once, fall into groups that wait for each other, one a unit (``conflicts``). It assumes no order
 of the places and no known page. Where random places give no clear groups, such may as are read alike, or as were
 just written (``alike``).
@@ -40,6 +44,8 @@ import numpy as np
 from flashwright.blackbox.base import Context, Cost, kib
 from flashwright.blackbox.probes.alike import Written, sharing_of
 from flashwright.blackbox.probes.conflicts import Sharing
+from flashwright.blackbox.probes.erases import can_ask, erases
+from flashwright.blackbox.probes.erases import cost as erases_cost
 from flashwright.blackbox.probes.parallelasked import (
     ANYWHERE,
     EFFORTS,
@@ -67,6 +73,12 @@ from flashwright.blackbox.probes.periods import (
     units_by_steps,
 )
 from flashwright.blackbox.probes.program_unit import program_unit
+from flashwright.blackbox.probes.units_told import (
+    by_erases,
+    told_by,
+    units_by_sharing,
+    units_found,
+)
 from flashwright.drive.findings import Finding, Plot, unknown
 
 __all__ = ["Parallelism"]
@@ -111,13 +123,22 @@ class Parallelism:
         # Pairs of random places: trials of 64 and of 96 places, and what a closer look takes.
         blocks = 2 * (3 * (64 * 63 + 96 * 95) // 2 + 2 * _CLOSER_PAIRS)
         if page is None or context.target.read_only:
-            written = 0 if context.target.read_only else region
-            return Cost(blocks * context.target.block_bytes, written, blocks + written // MIB)
-        count = page_counts(context, page)
+            turns = (
+                Cost() if context.target.read_only else erases_cost(context, context.up(READ_BYTES))
+            )
+            written = (0 if context.target.read_only else region) + turns.bytes_written
+            requests = blocks + written // MIB + turns.requests
+            return Cost(blocks * context.target.block_bytes, written, requests)
+        count, turns = page_counts(context, page), erases_cost(context, page)
         # What is written at random is so after a fill, at most in four trials.
         renewed = 4 * min(context.target.capacity_bytes, effort.written_bytes)
         # Filled twice, and once more where writes are not striped; the curve of writes as often as patience allows.
-        written = renewed + 3 * region + PATIENCE * page * effort.writes * count * (count + 1) // 2
+        written = (
+            turns.bytes_written
+            + renewed
+            + 3 * region
+            + PATIENCE * page * effort.writes * count * (count + 1) // 2
+        )
         random = 2 * min(effort.random_writes, region // page // 40)
         # Distances in pages and in blocks, the search for the blocks, and the check over any distance.
         pairs = effort.pairs * (2 * effort.distances + 64) + (ANYWHERE + 40) * effort.distances
@@ -134,7 +155,8 @@ class Parallelism:
             + blocks
             + steps
             + 2 * (PATIENCE * effort.writes * count + random)
-            + (renewed + 3 * region) // MIB,
+            + (renewed + 3 * region) // MIB
+            + turns.requests,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -169,13 +191,17 @@ def _without_page(context: Context) -> list[Finding]:
     region, block = region_of(context), context.target.block_bytes
     context.fill(region, context.up(MIB))
     sharing = _sharing(context, block, region // block)
+    context.progress(0.9)
+    program = replace(stripe, parameter="program-unit")
+    if sharing.units is not None:
+        return [units_by_sharing(sharing, {}, sharing_plots(sharing)), stripe, program]
+    why = f"The clustered page is not known, so that nothing can be laid out on units, and {sharing.why}."
+    found = [unknown("parallel-units", why, "units", sharing_plots(sharing)), stripe, program]
+    if can_ask(context):
+        context.keep(*found)
+        found = by_erases(found, erases(context, None), None, None, [], sharing)
     context.progress(1.0)
-    if sharing.units is None:
-        why = f"The clustered page is not known, so that nothing can be laid out on units, and {sharing.why}."
-        units = unknown("parallel-units", why, "units", sharing_plots(sharing))
-    else:
-        units = _units_by_sharing(sharing, {}, sharing_plots(sharing))
-    return [units, stripe, replace(stripe, parameter="program-unit")]
+    return found
 
 
 class _Search(Asked):
@@ -212,6 +238,10 @@ class _Search(Asked):
             if written.units is None:
                 written = replace(sharing, why=f"{sharing.why}; {written.why}")
             found = self._told(steps, reads_step, conflicts, written, random)
+        if found[0].verdict == "unknown" and not steps.in_ram and can_ask(self.context):
+            self.context.keep(*found)
+            turns = erases(self.context, self.page_bytes)
+            found = by_erases(found, turns, self.page_bytes, steps, conflicts, sharing)
         self.context.progress(1.0)
         return found
 
@@ -263,7 +293,7 @@ class _Search(Asked):
     ) -> Finding:
         merges, together = random
         seen = seen_of(conflicts)
-        by_steps = units_by_steps(steps, reads_step, _told_by(seen, sharing))
+        by_steps = units_by_steps(steps, reads_step, told_by(seen, sharing))
         figures = {"step_share": steps.step_share, "steps_agree_share": steps.agree}
         if steps.period is not None:
             figures["steps_units"] = float(steps.period)
@@ -298,7 +328,7 @@ class _Search(Asked):
             if seen.borne_out:
                 why += " Random places fall into as many groups."
             confidence = max(seen.agree, steps.agree) if by_steps else seen.agree
-            return _units(seen.units, confidence, why, plots, figures)
+            return units_found(seen.units, confidence, why, plots, figures)
         if sharing is not None and sharing.units is not None:
             if by_steps is not None and by_steps != sharing.units:
                 why = (
@@ -306,13 +336,13 @@ class _Search(Asked):
                     f"{sharing.units} groups that wait for each other: the two do not agree."
                 )
                 return unknown("parallel-units", why, "units", plots, **figures)
-            return _units_by_sharing(sharing, figures, plots)
+            return units_by_sharing(sharing, figures, plots)
         if by_steps is not None:
             why = (
                 f"Writes of up to {by_steps} clustered pages differ by little, and each further {by_steps} add "
                 f"{steps.step_share:.0%} of what one takes; reads step there too."
             )
-            return _units(by_steps, steps.agree, why, plots, figures)
+            return units_found(by_steps, steps.agree, why, plots, figures)
         if (
             steps.one_by_one
             and self._goes_anywhere()
@@ -324,7 +354,7 @@ class _Search(Asked):
                 f"go anywhere: random writes cost {merges:.2f} times what writes in order cost, so nothing is merged, "
                 f"and {TOGETHER} at once take {together:.1f} times as long as one."
             )
-            return _units(1, steps.agree, why, plots, figures)
+            return units_found(1, steps.agree, why, plots, figures)
         return unknown(
             "parallel-units", self._blind(steps, sharing, merges), "units", plots, **figures
         )
@@ -387,7 +417,7 @@ class _Search(Asked):
     ) -> Finding:
         figures = {"step_share": steps.step_share}
         seen = seen_of(conflicts)
-        by_steps = units_by_steps(steps, reads_step, _told_by(seen, sharing))
+        by_steps = units_by_steps(steps, reads_step, told_by(seen, sharing))
         by_pairs = seen.units if seen is not None and seen.grain == "page" and seen.alike else None
         if steps.held_back is not None and by_pairs is None:
             why = (
@@ -448,41 +478,3 @@ class _Search(Asked):
     def _page_mapped(self) -> bool:
         mapping = self.context.known.get("mapping")
         return mapping is not None and mapping.verdict == "found" and mapping.value == "page"
-
-
-def _told_by(seen: Conflicts | None, sharing: Sharing | None) -> int | None:
-    """Units by pairs of reads, one way or the other."""
-    if seen is not None and seen.alike:
-        return seen.units
-    return None if sharing is None else sharing.units
-
-
-def _units_by_sharing(
-    sharing: Sharing, figures: dict[str, float], plots: tuple[Plot, ...]
-) -> Finding:
-    units = sharing.units or 0
-    figures = figures | {
-        "places": float(sharing.places),
-        "pair_together_ns": sharing.together_ns,
-        "sharing_units": float(units),
-    }
-    if units > 1:
-        figures["pair_apart_ns"] = sharing.apart_ns
-    return _units(units, sharing.confidence, sharing.why, plots, figures)
-
-
-def _units(
-    value: int, confidence: float, why: str, plots: tuple[Plot, ...], figures: dict[str, float]
-) -> Finding:
-    return Finding(
-        "parallel-units",
-        "found",
-        value,
-        "units",
-        float(value),
-        float(value),
-        confidence,
-        why,
-        plots,
-        figures,
-    )

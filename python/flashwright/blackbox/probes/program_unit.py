@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flashwright.blackbox.base import kib
+from flashwright.blackbox.base import UNTESTED, kib
 from flashwright.blackbox.probes.periods import Conflicts
 from flashwright.drive.findings import Finding, Plot, unknown
 
@@ -32,6 +32,13 @@ def program_unit(
     page_mapped : bool
         Whether a page map was found; else what lies on one unit may be a block.
     """
+    if (seen is None or not seen.alike) and by_steps is not None and page_mapped:
+        why = (
+            f"Flushed writes of up to {by_steps} clustered pages of {kib(page)} differ by little, and each further "
+            f"{by_steps} take a program more: each page is programmed by itself, on the next unit."
+        )
+        low, high = 0.0, 2.0 * page
+        return Finding("program-unit", "found", page, "B", low, high, UNTESTED, why, plots)
     if seen is None or not seen.alike:
         return unknown("program-unit", "No pairs of reads show what lies on one unit.", "B", plots)
     run = seen.grain_bytes
