@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.blackbox.base import Context
+from flashwright.blackbox.stats import chance_above
 
 __all__ = ["FELL", "LASTS", "WINDOWS", "Cliff", "Pen", "cliff_of"]
 
@@ -33,6 +34,8 @@ _STEEP = 0.3
 # Written before the first window: the largest RAM that is looked for, but no more than this share of the drive. RAM is
 # empty again after this rest; folding begins later on drives that we know of.
 _RAM, _RAM_SHARE, RAM_REST_S = 64 << 20, 1 / 32, 0.1
+# Short reads, how many in a turn, the turns, and where what was written later lies, and what is read beside it.
+_SHORT, _SHORTS, _TURNS, _LATER, _CHANCE = 4096, 128, 4, (0.6, 0.8), 1e-5
 # At half the pace writes come in pieces of this many bytes, so that RAM hides little of one and rests stay short.
 _PACED = 256 << 20
 
@@ -151,12 +154,35 @@ class Pen:
         self.at += count
         return count * self.size / max(self.target.now_ns - begun - rested, 1) * 1e9
 
-    def reads(self) -> float:
-        """Speed of reads of what was written first, bytes per second."""
-        offsets = np.arange(self.lead // self.size) * self.size
+    def reads(self, start_bytes: int = 0, length_bytes: int | None = None) -> float:
+        """Speed of reads of what was written first, or of another part, bytes per second."""
+        length = self.lead if length_bytes is None else length_bytes
+        offsets = start_bytes + np.arange(length // self.size) * self.size
         count = offsets.size
         times = self.target.play("read", offsets, self.size, depth=_DEPTH)
         return count * self.size / max(times.duration_ns, 1.0) * 1e9
+
+    def first_over_later(self) -> float:
+        """Time of short reads of what was written first over that of what was written later, on a full drive.
+
+        Both are read before, and then something else, so that neither a map nor a cache of reads has more of one. The
+        answer is 1 where they are alike by chance.
+        """
+        rng, slots = np.random.default_rng([8, self.lead]), self.lead // _SHORT
+        later, other = (
+            int(share * self.target.capacity_bytes) // self.size * self.size for share in _LATER
+        )
+        took: dict[int, list[Array]] = {0: [], later: []}
+        for start, times in ((0, 1), (later, 1), (other, 2)):
+            self.reads(start, times * self.lead)
+        for _ in range(_TURNS):
+            for start, each in took.items():
+                places = start + rng.integers(0, slots, _SHORTS) * _SHORT
+                each.append(self.target.play("read", places, _SHORT).latency_ns)
+        first, others = (np.concatenate(each) for each in took.values())
+        if chance_above(others, first) > _CHANCE:
+            return 1.0
+        return float(np.median(first) / max(np.median(others), 1.0))
 
     def is_ram(self, fast: float, slow: float) -> bool:
         """Whether a short rest makes writes fast again."""

@@ -30,6 +30,7 @@ from flashwright.blackbox.probes.overwriting import (
     synced,
     synced_size,
 )
+from flashwright.blackbox.probes.ram import takes_writes
 from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 
@@ -188,7 +189,10 @@ class ClusteredBlock:
             ratios.append(_compare(context, interval, part))
             context.progress(0.4 + 0.6 * (done + 1) / len(parts))
         found = _decide(interval, ratios, walk.plot(interval), longer, merges)
-        if found.verdict == "unknown" and found.figures.get("contradicted"):
+        contradicted = found.verdict == "unknown" and found.figures.get("contradicted")
+        # RAM that no flush empties makes other writes long than those that begin a block: no grid shows.
+        rng = context.rng("clustered-block.ram")
+        if contradicted and not takes_writes(target, interval.write_bytes, rng):
             grid = grid_of(context, interval.size_bytes, interval.write_bytes)
             if grid is not None and grid.bears_out:
                 share = interval.agree / interval.windows

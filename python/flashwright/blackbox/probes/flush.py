@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
 from flashwright.blackbox.probes.edges import center
+from flashwright.blackbox.probes.ram import NO_PROGRAM, READS, REPEATS, after_rests
 from flashwright.blackbox.probes.read_buffer import reach
 from flashwright.blackbox.stats import chance_above
 from flashwright.blackbox.target import FILL_BYTES, Target
@@ -41,9 +42,6 @@ _LOW = 0.25
 _FILLED = 0.9
 # A write that fits in any buffer.
 _SMALL = 16 << 10
-# Writes of whole pages after rests, in which dies end tens of programs; reads beside them; and the share of a read
-# below which nothing was programmed. One half: a read may load its piece of a map, which is a read more.
-_RESTED, _REST_NS, _READS, _NO_PROGRAM = 16, 100e6, 64, 0.5
 
 
 class Flush:
@@ -67,9 +65,9 @@ class Flush:
         bursts = (len(_PAUSES) + 2) * trials
         page = context.size("clustered-page") or 0
         return Cost(
-            bytes_read=_READS * page,
-            bytes_written=reach(context.target) + bursts * burst + _RESTED * page,
-            requests=reach(context.target) // FILL_BYTES + 3 * bursts + 2 * _RESTED + _READS + 64,
+            bytes_read=READS * page,
+            bytes_written=reach(context.target) + bursts * burst + REPEATS * page,
+            requests=reach(context.target) // FILL_BYTES + 3 * bursts + 2 * REPEATS + READS + 64,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -141,19 +139,13 @@ def _unwritten(context: Context, blind: str, rng: np.random.Generator) -> Findin
     if page is None:
         return unknown("flush-honoured", f"{blind}; whole pages are not known either")
     target.fill(end_bytes=reach(target))
-    slots = reach(target) // page
-    took = np.empty(_RESTED)
-    for at, place in enumerate(rng.integers(0, slots, _RESTED).tolist()):
-        target.idle(_REST_NS)
-        wrote = target.play("write", [place * page], page).latency_ns[0]
-        took[at] = wrote + target.flush()
-    reads = target.play("read", rng.integers(0, slots, _READS) * page, page).latency_ns
+    took, reads = after_rests(target, page, reach(target), rng)
     share = took[rng.integers(0, took.size, (500, took.size))]
     read = reads[rng.integers(0, reads.size, (500, reads.size))]
-    agree = float(np.mean(np.median(share, axis=1) < _NO_PROGRAM * np.median(read, axis=1)))
+    agree = float(np.mean(np.median(share, axis=1) < NO_PROGRAM * np.median(read, axis=1)))
     figures = {"rested_page_flushed_ns": float(np.median(took)), "page_ns": float(np.median(reads))}
     seen = (
-        f"after {_REST_NS / 1e6:.0f} ms of rest a page of {kib(page)} is written and flushed in "
+        f"after a rest a page of {kib(page)} is written and flushed in "
         f"{np.median(took) / 1e3:,.0f} us, and read in {np.median(reads) / 1e3:,.0f}"
     )
     if agree < 0.9:

@@ -13,6 +13,8 @@ What those two do not tell, erases may, on a page map whose clustered block is k
 order, as many single pages in a row wait for an erase as there are units (``erases``). It needs no queuing either, and
 no bus hides it.
 
+Where RAM gathers what a unit programs, the waits of writes in order tell it once the RAM is full (``rows``).
+
 Or groups may, wherever commands are queued: random places, all pairs of which are read at
 once, fall into groups that wait for each other, one a unit (``conflicts``). It assumes no order
 of the places and no known page. Where random places give no clear groups, such may as are read alike, or as were
@@ -73,6 +75,9 @@ from flashwright.blackbox.probes.periods import (
     units_by_steps,
 )
 from flashwright.blackbox.probes.program_unit import program_unit
+from flashwright.blackbox.probes.rows import can_ask as can_ask_rows
+from flashwright.blackbox.probes.rows import cost as rows_cost
+from flashwright.blackbox.probes.rows import program_of_rows, rows, stripe_of_rows
 from flashwright.blackbox.probes.units_told import (
     by_erases,
     told_by,
@@ -129,7 +134,8 @@ class Parallelism:
             written = (0 if context.target.read_only else region) + turns.bytes_written
             requests = blocks + written // MIB + turns.requests
             return Cost(blocks * context.target.block_bytes, written, requests)
-        count, turns = page_counts(context, page), erases_cost(context, page)
+        count = page_counts(context, page)
+        turns, gathered = erases_cost(context, page), rows_cost(context)
         # What is written at random is so after a fill, at most in four trials.
         renewed = 4 * min(context.target.capacity_bytes, effort.written_bytes)
         # Filled twice, and once more where writes are not striped; the curve of writes as often as patience allows.
@@ -156,7 +162,8 @@ class Parallelism:
             + steps
             + 2 * (PATIENCE * effort.writes * count + random)
             + (renewed + 3 * region) // MIB
-            + turns.requests,
+            + turns.requests
+            + gathered.requests,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -242,6 +249,15 @@ class _Search(Asked):
             self.context.keep(*found)
             turns = erases(self.context, self.page_bytes)
             found = by_erases(found, turns, self.page_bytes, steps, conflicts, sharing)
+        units, stripe, program = found
+        if steps.in_ram and units.verdict == "found" and can_ask_rows(self.context):
+            self.context.keep(*found)
+            seen_rows = rows(self.context, self.page_bytes, int(units.value or 1))
+            found = [
+                units,
+                stripe_of_rows(stripe, seen_rows),
+                program_of_rows(program, seen_rows),
+            ]
         self.context.progress(1.0)
         return found
 

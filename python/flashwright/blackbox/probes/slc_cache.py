@@ -12,6 +12,9 @@ the arm that tells it apart:
   flash early; where the page is not known there is no verdict;
 - RAM that outlives a loss of power, so that no flush empties it: what is written first, as much as the largest such
   RAM, is left out, and if that is faster, a tenth of a second must not suffice to make it fast again.
+
+A cache may also make nothing faster: normal cells take more pages with one program. So none is absent where what was
+written first is read faster than what was written later.
 """
 
 from __future__ import annotations
@@ -57,6 +60,8 @@ _PIECE = 16 << 20
 _PIECE_MOST = 256 << 20
 # Writes in order at this share of the speed of reads may be held back by the link.
 _LINK = 0.85
+# Reads of what was written first and of later data differ by less where all cells are alike.
+_OTHER_CELLS = 0.95
 _SUREST = 0.95
 
 _NAMES = (
@@ -86,7 +91,7 @@ class SlcCache:
         """At most five capacities in order: the fill, the other pace, both recoveries, and the speed that lasts."""
         capacity = context.target.capacity_bytes
         written = 5 * capacity
-        read = 4 * max(capacity // 64, _PIECE)
+        read = 8 * max(capacity // 32, _PIECE)
         return Cost(read, written, (written + read) // size_of(context) + 8 * WINDOWS * 9)
 
     def run(self, context: Context) -> list[Finding]:
@@ -117,6 +122,15 @@ class SlcCache:
             )
             if speed > _LINK * min(before_reads, after_reads):
                 why += ", but reads are hardly faster: the link may hide a cache"
+                return _joined(
+                    [unknown("slc-cache", why, "B", (plot,))], *_lasting(context, pen, 0.0)
+                )
+            share = pen.first_over_later()
+            if share < _OTHER_CELLS:
+                why += (
+                    f"; but what was written first is read in {share:.2f} times what later data takes: cells of "
+                    "another mode may take writes no faster, where more pages go to one program of normal cells"
+                )
                 return _joined(
                     [unknown("slc-cache", why, "B", (plot,))], *_lasting(context, pen, 0.0)
                 )
@@ -190,8 +204,10 @@ def _with_cliff(
     fine = float(pen.bytes)
     drains = slowly / cliff.size_bytes - 1 > _SAME
     # At half the pace twice as much drains for each byte: 1/size = 2/cliff - 1/slowly.
-    low = 1 / (2 / cliff.size_bytes - 1 / max(slowly, cliff.size_bytes)) if drains else 0.0
-    low = max(low, 0.0) if drains else min(slowly - fine, cliff.size_bytes - fine)
+    size = cliff.size_bytes
+    if drains:
+        size = 1 / (2 / cliff.size_bytes - 1 / slowly)
+    low = size if drains else min(slowly - fine, cliff.size_bytes - fine)
     high = cliff.size_bytes + fine if drains else max(slowly + fine, cliff.size_bytes + fine)
     confidence = 0.8 if drains else _SUREST
     if drains:
@@ -204,7 +220,8 @@ def _with_cliff(
     cache = Finding(
         "slc-cache",
         "found",
-        round(cliff.size_bytes),
+        # Without what has left it by then.
+        round(size),
         "B",
         low,
         high,
