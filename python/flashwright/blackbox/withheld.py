@@ -8,10 +8,12 @@ from flashwright.blackbox.base import kib
 from flashwright.blackbox.pages import amount
 from flashwright.drive.findings import Finding
 
-__all__ = ["doubted_by", "not_of_rows", "sure"]
+__all__ = ["doubted_by", "not_of_map", "not_of_rows", "sure"]
 
 # What more than half of the resamplings contradict is no verdict.
 _LEAST_CONFIDENCE = 0.5
+# A read takes this many times what it takes when repeated where it has to load its entry of a map first.
+_LOADS = 1.1
 # No block of flash has fewer pages than this; small-block NAND has 32.
 _PAGES_LEAST = 16
 
@@ -71,4 +73,33 @@ def not_of_rows(block: Finding, stripe: Finding | None) -> Finding:
         block,
         f"writes in order go to all units every {kib(float(stripe.value or 0))}, and no block has fewer than "
         f"{_PAGES_LEAST} pages; rows of pages that are programmed together look the same. So this is no block:",
+    )
+
+
+def not_of_map(buffer: Finding, reach: Finding | None) -> Finding:
+    """What is kept of reads, or none where reads that are repeated save their entries of a map as well.
+
+    A cache of entries makes repeated reads faster too, up to some size, though each is read from flash. It shows where
+    a place is read faster again after more than the found cache of data has been read elsewhere.
+
+    Parameters
+    ----------
+    buffer, reach : Finding
+        As they were found.
+
+    Examples
+    --------
+    >>> loads = Finding("map-reach", "unknown", figures={"first_over_again": 1.9})
+    >>> not_of_map(Finding("read-buffer", "found", 55984128, "B", confidence=0.9), loads).verdict
+    'unknown'
+    >>> not_of_map(Finding("read-buffer", "found", 55984128, "B", confidence=0.9), None).verdict
+    'found'
+    """
+    again = 1.0 if reach is None else reach.figures.get("first_over_again", 1.0)
+    if buffer.verdict != "found" or again <= _LOADS:
+        return buffer
+    return _withheld(
+        buffer,
+        f"a place takes {again:.2f} times what it takes when read again, though so much else was read meanwhile: what "
+        "is kept may be entries of a map and no data. So this is no cache of reads:",
     )
