@@ -55,7 +55,7 @@ _SHARE = 0.015
 # How much of its plan a probe takes at the least if it comes to a verdict, as seen on the bundled drives; a plan is for
 # the costliest case. Others may end early.
 _LEAST_OF_PLAN = {
-    "slc-cache": 0.35,
+    "slc-cache": 0.3,
     "mapping": 0.8,
     "clustered-block": 0.15,
     "write-buffer": 0.6,
@@ -75,7 +75,7 @@ _PROBED_BYTES, _PROBED_PART = 256 << 20, 16
 # How much of its plan a probe takes on most of the bundled drives.
 _USUAL = {
     "clustered-page": 0.4,
-    "slc-cache": 0.45,
+    "slc-cache": 0.38,
     "clustered-block": 0.12,
     "parallelism": 0.35,
     "read-buffer": 0.26,

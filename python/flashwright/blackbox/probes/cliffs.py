@@ -162,6 +162,16 @@ class Pen:
         times = self.target.play("read", offsets, self.size, depth=_DEPTH)
         return count * self.size / max(times.duration_ns, 1.0) * 1e9
 
+    def reads_anew(self) -> float:
+        """As :meth:`reads` on a full drive that is purged and written again without a rest; then it is full again."""
+        self.target.purge()
+        self.at = 0
+        self.window(self.lead)
+        speed = self.reads()
+        while self.at + self.bytes // self.size <= self.slots:
+            self.window()
+        return speed
+
     def first_over_later(self) -> float:
         """Time of short reads of what was written first over that of what was written later, on a full drive.
 

@@ -16,8 +16,8 @@ NO_PROGRAM = 0.5
 
 Programming takes longer than reading in all flash there is. One half, since a read may load its piece of a map first.
 """
-REPEATS, READS = 16, 64
-"""Writes after rests, and reads beside them."""
+REPEATS, READS = 8, 64
+"""Places that are written before and after a rest, and reads beside them."""
 # In such a rest a die ends tens of programs.
 _REST_NS = 100e6
 
@@ -26,6 +26,8 @@ def after_rests(
     target: Target, size_bytes: int, end_bytes: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Times of writes with their flushes, each after a rest, and of reads of as much.
+
+    A place is written before the rest as well, so that its entry of a map is in RAM.
 
     Parameters
     ----------
@@ -52,6 +54,7 @@ def after_rests(
     slots = end_bytes // size_bytes
     written = np.empty(REPEATS)
     for at, place in enumerate(rng.integers(0, slots, REPEATS).tolist()):
+        target.play("write", [place * size_bytes], size_bytes)
         target.idle(_REST_NS)
         latency = float(target.play("write", [place * size_bytes], size_bytes).latency_ns[0])
         written[at] = latency + target.flush()

@@ -5,7 +5,7 @@ in order from empty on, such a drive loses speed at once after a number of bytes
 the arm that tells it apart:
 
 - a limit by time (heat, credits of a network store): written at half the pace, the cliff lies at half the bytes;
-- a limit of the whole device: reads of what was written first become slower by as much;
+- a limit of the whole device: reads of what was written first become slower by as much, after a purge too;
 - a place (the zones of a disk): written from the middle on, the cliff lies at other bytes;
 - cleaning: it does not begin before the flash has been written once, so a cliff in the last part counts for nothing,
   and one beyond the middle only if rest brings it back. Writes are whole clustered pages, since parts of pages use up
@@ -88,9 +88,9 @@ class SlcCache:
     OF_THE_WHOLE: ClassVar[tuple[str, ...]] = PARAMETERS
 
     def cost(self, context: Context) -> Cost:
-        """At most five capacities in order: the fill, the other pace, both recoveries, and the speed that lasts."""
+        """At most six capacities in order: two fills, the other pace, both recoveries, and the speed that lasts."""
         capacity = context.target.capacity_bytes
-        written = 5 * capacity
+        written = 6 * capacity
         read = 8 * max(capacity // 32, _PIECE)
         return Cost(read, written, (written + read) // size_of(context) + 8 * WINDOWS * 9)
 
@@ -111,9 +111,14 @@ class SlcCache:
         context.progress(0.2)
         cliff = cliff_of(filled, pen.bytes, pen.lead)
         plot = _plot(filled, pen, cliff)
+
+        def blind(why: str) -> list[Finding]:
+            cache = unknown("slc-cache", why, "B", (plot,))
+            return _joined([cache], *_lasting(context, pen, 0.0))
+
         if not purged:
             why = "the target cannot be purged, so that nobody knows how full a cache of it is"
-            return _joined([unknown("slc-cache", why, "B", (plot,))], *_lasting(context, pen, 0.0))
+            return blind(why)
         if cliff is None:
             speed = float(np.median(filled))
             why = (
@@ -122,27 +127,21 @@ class SlcCache:
             )
             if speed > _LINK * min(before_reads, after_reads):
                 why += ", but reads are hardly faster: the link may hide a cache"
-                return _joined(
-                    [unknown("slc-cache", why, "B", (plot,))], *_lasting(context, pen, 0.0)
-                )
+                return blind(why)
             share = pen.first_over_later()
             if share < _OTHER_CELLS:
                 why += (
                     f"; but what was written first is read in {share:.2f} times what later data takes: cells of "
                     "another mode may take writes no faster, where more pages go to one program of normal cells"
                 )
-                return _joined(
-                    [unknown("slc-cache", why, "B", (plot,))], *_lasting(context, pen, 0.0)
-                )
+                return blind(why)
             steady = min(float(np.mean(filled > FELL * speed)), _SUREST)
             if first > speed / FELL and not pen.is_ram(first, float(np.median(filled))):
                 why = (
                     f"only {kib(pen.lead)} or less are faster, and {RAM_REST_S * 1e3:.0f} ms of rest do not "
                     "make them fast again: a small cache, or RAM that empties slowly"
                 )
-                return _joined(
-                    [unknown("slc-cache", why, "B", (plot,))], *_lasting(context, pen, 0.0)
-                )
+                return blind(why)
             none = Finding(
                 "slc-cache", "absent", None, "B", confidence=steady, why=why, plots=(plot,)
             )
@@ -158,6 +157,9 @@ def _with_cliff(
     context: Context, pen: Pen, cliff: Cliff, plot: Plot, reads: tuple[float, float]
 ) -> list[Finding]:
     target = context.target
+    if _reads_fell(cliff, reads):
+        # Data that left the cache is read from slower cells. A limit of the device lasts over a purge without rest.
+        reads = reads[0], pen.reads_anew()
     middle = float(np.sqrt(cliff.before * cliff.after))
     rest_s = float(
         np.clip(_REST_TIMES * cliff.size_bytes / cliff.after, _REST_LEAST_S, _REST_MOST_S)
@@ -259,6 +261,10 @@ def _with_cliff(
     return [cache, ratio, kind, folding, begins, *lasting]
 
 
+def _reads_fell(cliff: Cliff, reads: tuple[float, float]) -> bool:
+    return bool(np.log(reads[0] / reads[1]) > _READS_TOO * np.log(cliff.ratio))
+
+
 def _against(
     cliff: Cliff, capacity: int, slowly: float, ended: bool, reads: tuple[float, float]
 ) -> str:
@@ -267,10 +273,10 @@ def _against(
         return "so late that it may be cleaning."
     if not cliff.steep:
         return "it falls slowly or in steps, as by heat or by place, not at once as where a cache is full."
-    if np.log(reads[0] / reads[1]) > _READS_TOO * np.log(cliff.ratio):
+    if _reads_fell(cliff, reads):
         return (
-            f"reads of what was written first fall to {reads[1] / reads[0]:.2f} too, so that all of the device is "
-            "throttled."
+            f"reads of what was written first, even anew, fall to {reads[1] / reads[0]:.2f} too, so that all of the "
+            "device is throttled."
         )
     if slowly < (1 - 2 * _SAME) * cliff.size_bytes:
         return (
