@@ -160,7 +160,9 @@ def _unwritten(context: Context, blind: str, rng: np.random.Generator) -> Findin
         "read_alike_ns": float(np.median(reads)),
     }
     if agree < 0.9:
-        return unknown("flush-honoured", f"{blind}; {seen}: too close to distinguish", **figures)
+        return unknown(
+            "flush-honoured", f"{blind}; {seen}: too close to distinguish", "", (), **figures
+        )
     why = (
         f"{seen}: no flash is programmed in that time, so a flush does not wait for it; or the buffer outlives a loss "
         "of power"

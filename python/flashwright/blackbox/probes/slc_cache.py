@@ -117,8 +117,9 @@ class SlcCache:
             return _joined([cache], *_lasting(context, pen, 0.0))
 
         if not purged:
-            why = "the target cannot be purged, so that nobody knows how full a cache of it is"
-            return blind(why)
+            return blind(
+                "the target cannot be purged, so that nobody knows how full a cache of it is"
+            )
         if cliff is None:
             speed = float(np.median(filled))
             why = (
@@ -126,14 +127,10 @@ class SlcCache:
                 f"of {kib(pen.bytes)}; {LASTS} in a row are never slower"
             )
             if speed > _LINK * min(before_reads, after_reads):
-                why += ", but reads are hardly faster: the link may hide a cache"
-                return blind(why)
+                return blind(f"{why}, but reads are hardly faster: the link may hide a cache")
             share = pen.first_over_later()
             if share < _OTHER_CELLS:
-                why += (
-                    f"; but what was written first is read in {share:.2f} times what later data takes: cells of "
-                    "another mode may take writes no faster, where more pages go to one program of normal cells"
-                )
+                why += f"; but what was written first is read in {share:.2f} times what later data takes"
                 return blind(why)
             steady = min(float(np.mean(filled > FELL * speed)), _SUREST)
             if first > speed / FELL and not pen.is_ram(first, float(np.median(filled))):

@@ -91,7 +91,7 @@ def by_erases(
         why = f"{units.why.rstrip('.')}; {turns.why.rstrip('.')}{against}."
         return [replace(units, why=why, plots=units.plots + turns.plots), stripe, program]
     plots, sure = units.plots + turns.plots, turns.confidence
-    told = [units_found(turns.units, sure, turns.why, plots, units.figures)]
+    told = [units_found(turns.units, sure, turns.why, plots, dict(units.figures))]
     if page_bytes is None:
         return [*told, stripe, program]
     if stripe.verdict == "unknown":
