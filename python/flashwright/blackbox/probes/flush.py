@@ -56,7 +56,7 @@ class Flush:
     NAME: ClassVar[str] = "flush"
     ABOUT: ClassVar[str] = (
         "Whether the write buffer empties by itself, how long an empty flush takes, and whether a flush waits for "
-        "flash (after SSDcheck, MICRO 2018)."
+        "flash (after SSDcheck, MICRO 2018): not where it ends before anything can have been programmed."
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("write-buffer-drain", "flush-time", "flush-honoured")
 

@@ -115,8 +115,9 @@ class Parallelism:
     NAME: ClassVar[str] = "parallelism"
     ABOUT: ClassVar[str] = (
         "How many clusters of chips work at once and over how many writes are striped: steps of the latency of writes "
-        "of k clustered pages, and pairs of reads that wait for each other (Kim 2011, section 4.1.1; Chen 2016). What "
-        "lies on one unit is what fills one program; the clustered page is the mapping unit."
+        "of k clustered pages, and pairs of reads that wait for each other (Kim 2011, section 4.1.1; Chen 2016); where "
+        "both are blind, erases that follow each other. What lies on one unit is what fills one program, or what "
+        "writes in order wait for once RAM is full; the clustered page is the mapping unit."
     )
     PARAMETERS: ClassVar[tuple[str, ...]] = ("parallel-units", "stripe", "program-unit")
     READS_ALONE: ClassVar[bool] = True

@@ -13,8 +13,7 @@ the arm that tells it apart:
 - RAM that outlives a loss of power, so that no flush empties it: what is written first, as much as the largest such
   RAM, is left out, and if that is faster, a tenth of a second must not suffice to make it fast again.
 
-A cache may also make nothing faster: normal cells take more pages with one program. So none is absent where what was
-written first is read faster than what was written later.
+A cache may also make nothing faster, so none is absent where what was written first is read faster than later data.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ Array = npt.NDArray[np.float64]
 
 # What begins in the last part of the drive may be cleaning.
 _LATEST = 0.85
-# Cleaning begins here at the earliest where pages are written in parts, as RAM of few pages may hand them on.
+# It begins here at the earliest where pages are written in parts, as RAM of few pages may hand them on.
 _HALF = 0.5
 # Two measurements of the same cliff differ by less.
 _SAME = 0.12
@@ -155,7 +154,7 @@ def _with_cliff(
 ) -> list[Finding]:
     target = context.target
     if _reads_fell(cliff, reads):
-        # Data that left the cache is read from slower cells. A limit of the device lasts over a purge without rest.
+        # Or data has left the cache for slower cells. A limit of the device lasts over a purge without rest.
         reads = reads[0], pen.reads_anew()
     middle = float(np.sqrt(cliff.before * cliff.after))
     rest_s = float(
@@ -203,9 +202,7 @@ def _with_cliff(
     fine = float(pen.bytes)
     drains = slowly / cliff.size_bytes - 1 > _SAME
     # At half the pace twice as much drains for each byte: 1/size = 2/cliff - 1/slowly.
-    size = cliff.size_bytes
-    if drains:
-        size = 1 / (2 / cliff.size_bytes - 1 / slowly)
+    size = 1 / (2 / cliff.size_bytes - 1 / slowly) if drains else cliff.size_bytes
     low = size if drains else min(slowly - fine, cliff.size_bytes - fine)
     high = cliff.size_bytes + fine if drains else max(slowly + fine, cliff.size_bytes + fine)
     confidence = 0.8 if drains else _SUREST
