@@ -104,6 +104,17 @@ class Context:
             return None
         return None if finding.value is None else int(finding.value)
 
+    @property
+    def is_page_mapped(self) -> bool:
+        """Whether a page map was found."""
+        mapping = self.known.get("mapping")
+        return mapping is not None and mapping.verdict == "found" and mapping.value == "page"
+
+    def found_or_open(self, parameter: str) -> bool:
+        """Whether something was asked for and not found absent."""
+        finding = self.known.get(parameter)
+        return finding is not None and finding.verdict != "absent"
+
     def fill(self, end_bytes: int, size_bytes: int = FILL_BYTES) -> None:
         """Write the start of the target in order; where reads alone are allowed, take what lies there.
 

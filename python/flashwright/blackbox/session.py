@@ -35,7 +35,13 @@ from flashwright.blackbox.probes.kind import judged, speaks_against
 from flashwright.blackbox.probes.limits import doubts_of_reads, limits, rest_of
 from flashwright.blackbox.target import Deadline, Drive, OutOfTimeError, Target, opened
 from flashwright.blackbox.twin.making import Twin, twin_of
-from flashwright.blackbox.withheld import doubted_by, not_of_map, not_of_rows, sure
+from flashwright.blackbox.withheld import (
+    doubted_by,
+    not_of_map,
+    not_of_reading_ahead,
+    not_of_rows,
+    sure,
+)
 from flashwright.drive.findings import Finding, unknown
 from flashwright.errors import DeviceError, SavedStateError
 from flashwright.support.arguments import checked
@@ -421,6 +427,10 @@ class _Seen:
         if "clustered-block" in findings:
             block = not_of_rows(findings["clustered-block"], findings.get("stripe"))
             findings["clustered-block"] = block
+        units, ahead = findings.get("parallel-units"), findings.get("prefetch")
+        for name in ("parallel-units", "stripe"):
+            if name in findings:
+                findings[name] = not_of_reading_ahead(findings[name], units, ahead)
         for name in ("read-buffer", "read-buffer-least"):
             if name in findings:
                 findings[name] = not_of_map(findings[name], findings.get("map-reach"))

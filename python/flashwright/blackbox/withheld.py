@@ -8,7 +8,7 @@ from flashwright.blackbox.base import kib
 from flashwright.blackbox.pages import amount
 from flashwright.drive.findings import Finding
 
-__all__ = ["doubted_by", "not_of_map", "not_of_rows", "sure"]
+__all__ = ["doubted_by", "not_of_map", "not_of_reading_ahead", "not_of_rows", "sure"]
 
 # What more than half of the resamplings contradict is no verdict.
 _LEAST_CONFIDENCE = 0.5
@@ -102,4 +102,32 @@ def not_of_map(buffer: Finding, reach: Finding | None) -> Finding:
         buffer,
         f"a place takes {again:.2f} times what it takes when read again, though so much else was read meanwhile: what "
         "is kept may be entries of a map and no data. So this is no cache of reads:",
+    )
+
+
+def not_of_reading_ahead(found: Finding, units: Finding | None, ahead: Finding | None) -> Finding:
+    """One unit, or no stripe, unless reads bring what follows them: that may take all units, so that all reads wait.
+
+    Parameters
+    ----------
+    found : Finding
+        The units, or the stripe.
+    units, ahead : Finding or None
+        The units, and whether the drive reads ahead.
+
+    Examples
+    --------
+    >>> one = Finding("parallel-units", "found", 1, "units", confidence=0.9, figures={"sharing_units": 1.0})
+    >>> not_of_reading_ahead(one, one, Finding("prefetch", "found", "yes")).verdict
+    'unknown'
+    >>> not_of_reading_ahead(one, one, Finding("prefetch", "found", "no")).verdict
+    'found'
+    """
+    alone = units is not None and units.value == 1 and units.figures.get("sharing_units") == 1.0
+    if found.verdict == "unknown" or not alone or ahead is None or ahead.value == "no":
+        return found
+    return _withheld(
+        found,
+        "any two reads wait for each other, but the drive may read ahead, and what each read brings besides may take "
+        "all units. So this is not reported:",
     )

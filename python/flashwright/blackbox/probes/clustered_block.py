@@ -190,9 +190,11 @@ class ClusteredBlock:
             context.progress(0.4 + 0.6 * (done + 1) / len(parts))
         found = _decide(interval, ratios, walk.plot(interval), longer, merges)
         contradicted = found.verdict == "unknown" and found.figures.get("contradicted")
-        # RAM that no flush empties makes other writes long than those that begin a block: no grid shows.
+        # RAM that no flush empties makes other writes long than those that begin a block: no grid shows. And an SLC
+        # cache erases blocks of its own, which hold less.
         rng = context.rng("clustered-block.ram")
-        if contradicted and not takes_writes(target, interval.write_bytes, rng):
+        cached = context.found_or_open("slc-cache")
+        if contradicted and not cached and not takes_writes(target, interval.write_bytes, rng):
             grid = grid_of(context, interval.size_bytes, interval.write_bytes)
             if grid is not None and grid.bears_out:
                 share = interval.agree / interval.windows

@@ -70,13 +70,10 @@ class Erases:
 
 def can_ask(context: Context) -> bool:
     """Whether a page map and a clustered block are known, and the drive is small enough to be filled."""
-    mapping = context.known.get("mapping")
     return (
         not context.target.read_only
         and _fits(context)
-        and mapping is not None
-        and mapping.verdict == "found"
-        and mapping.value == "page"
+        and context.is_page_mapped
         and context.size("clustered-block") is not None
     )
 

@@ -225,8 +225,8 @@ class _Search(Asked):
         self.context.progress(0.5)
         self._renew()
         # Without commands in a queue nothing else tells.
-        told = sharing is None or sharing.units is not None
-        steps = self._steps(1 if told else PATIENCE)
+        seen_in_reads = sharing is None or sharing.units is not None
+        steps = self._steps(1 if seen_in_reads else PATIENCE)
         self.context.progress(0.8)
         reads_step = steps.period is not None and self._reads_step(steps.period)
         steps = replace(steps, in_ram=self._in_ram(float(np.median(steps.latency_ns[0]))))
@@ -249,7 +249,8 @@ class _Search(Asked):
         if found[0].verdict == "unknown" and not steps.in_ram and can_ask(self.context):
             self.context.keep(*found)
             turns = erases(self.context, self.page_bytes)
-            found = by_erases(found, turns, self.page_bytes, steps, conflicts, sharing)
+            told = by_erases(found, turns, self.page_bytes, steps, conflicts, sharing)
+            found = [*told[:2], found[2] if self.context.found_or_open("slc-cache") else told[2]]
         units, stripe, program = found
         if steps.in_ram and units.verdict == "found" and can_ask_rows(self.context):
             self.context.keep(*found)
@@ -296,7 +297,7 @@ class _Search(Asked):
         return [
             self._units(steps, reads_step, conflicts, sharing, random, plots),
             self._stripe(steps, reads_step, conflicts, sharing, plots),
-            program_unit(self.page_bytes, seen, by_steps, plots, page_mapped=self._page_mapped()),
+            program_unit(self.page_bytes, seen, by_steps, plots, self.context),
         ]
 
     def _units(
@@ -456,7 +457,12 @@ class _Search(Asked):
                 plots=plots,
                 figures=figures,
             )
-        if seen is not None and seen.grain == "block" and seen.alike and self._page_mapped():
+        if (
+            seen is not None
+            and seen.grain == "block"
+            and seen.alike
+            and self.context.is_page_mapped
+        ):
             why = (
                 f"Runs of {kib(seen.grain_bytes)} that follow each other go to {seen.units} units in turn, by pairs of "
                 "reads."
@@ -491,7 +497,3 @@ class _Search(Asked):
         return Finding(
             "stripe", "found", size, "B", size - grain, size + grain, agree, why, plots, figures
         )
-
-    def _page_mapped(self) -> bool:
-        mapping = self.context.known.get("mapping")
-        return mapping is not None and mapping.verdict == "found" and mapping.value == "page"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flashwright.blackbox.base import UNTESTED, kib
+from flashwright.blackbox.base import UNTESTED, Context, kib
 from flashwright.blackbox.probes.periods import Conflicts
 from flashwright.drive.findings import Finding, Plot, unknown
 
@@ -14,8 +14,7 @@ def program_unit(
     seen: Conflicts | None,
     by_steps: int | None,
     plots: tuple[Plot, ...],
-    *,
-    page_mapped: bool,
+    context: Context,
 ) -> Finding:
     """The finding by pairs of reads.
 
@@ -29,10 +28,12 @@ def program_unit(
         Units by the steps of writes, if those show any.
     plots : tuple of Plot
         The evidence.
-    page_mapped : bool
-        Whether a page map was found; else what lies on one unit may be a block.
+    context : Context
+        With what is known: without a page map, what lies on one unit may be a block; in an SLC cache, what one program
+        takes of each cell.
     """
-    if (seen is None or not seen.alike) and by_steps is not None and page_mapped:
+    page_mapped, cached = context.is_page_mapped, context.found_or_open("slc-cache")
+    if (seen is None or not seen.alike) and by_steps is not None and page_mapped and not cached:
         why = (
             f"Flushed writes of up to {by_steps} clustered pages of {kib(page)} differ by little, and each further "
             f"{by_steps} take a program more: each page is programmed by itself, on the next unit."
@@ -42,6 +43,12 @@ def program_unit(
     if seen is None or not seen.alike:
         return unknown("program-unit", "No pairs of reads show what lies on one unit.", "B", plots)
     run = seen.grain_bytes
+    if cached:
+        why = (
+            f"Runs of {kib(run)} lie on one unit, but they may be what one program takes in an SLC cache; normal cells "
+            "take as much for each of their bits at once."
+        )
+        return unknown("program-unit", why, "B", plots)
     if not page_mapped:
         why = (
             f"Runs of {kib(run)} lie on one unit, but without a page map these may be blocks rather than what is "

@@ -49,6 +49,8 @@ _HALF = 0.5
 _SAME = 0.12
 # Rest that empties a cache: seconds at least and at most, and in times of what writing it took beyond the cliff.
 _REST_LEAST_S, _REST_MOST_S, _REST_TIMES = 30.0, 300.0, 4.0
+# A size is told where its bounds differ by less than this factor.
+_UNSURE = 1.3
 # Share of a cache that must come back at rest, and the share of that on a full drive by which caches are fixed or not.
 _CAME_BACK, _FIXED, _DYNAMIC = 0.25, 0.85, 0.7
 # Reads that become slower by this share of what writes do, in logarithms, show a limit of the device.
@@ -201,31 +203,24 @@ def _with_cliff(
         return [*_unknown_cache(why, plot, figures), *lasting]
     fine = float(pen.bytes)
     drains = slowly / cliff.size_bytes - 1 > _SAME
-    # At half the pace twice as much drains for each byte: 1/size = 2/cliff - 1/slowly.
-    size = 1 / (2 / cliff.size_bytes - 1 / slowly) if drains else cliff.size_bytes
-    low = size if drains else min(slowly - fine, cliff.size_bytes - fine)
-    high = cliff.size_bytes + fine if drains else max(slowly + fine, cliff.size_bytes + fine)
-    confidence = 0.8 if drains else _SUREST
+    size, confidence = cliff.size_bytes, 0.8 if drains else _SUREST
+    low = min(slowly - fine, size - fine)
+    high = max(slowly + fine, size + fine)
     if drains:
-        low = min(low, cliff.size_bytes * cliff.after / cliff.before)
+        # At half the pace twice as much drains a byte, 1/size = 2/cliff - 1/slowly; or it drains in rests alone.
+        low, high = 1 / (2 / size - 1 / slowly), size
+        size = float(np.sqrt(low * high))
     told = (
         f"{seen}. At half the pace and from the middle on it takes {kib(round(slowly) >> 10 << 10)}"
         + (", so data leaves the cache meanwhile and it is smaller" if drains else "")
         + f"; reads keep {reads[1] / reads[0]:.2f} of their speed"
     )
     cache = Finding(
-        "slc-cache",
-        "found",
-        # Without what has left it by then.
-        round(size),
-        "B",
-        low,
-        high,
-        confidence,
-        f"{told}.",
-        (plot,),
-        figures,
+        "slc-cache", "found", round(size), "B", low, high, confidence, f"{told}.", (plot,), figures
     )
+    if drains and high > _UNSURE * low:
+        why = f"{told}: {kib(int(low))} to {kib(int(high))}, too far apart."
+        cache = unknown("slc-cache", why, "B", (plot,), **figures)
     spread = 0.1 * cliff.ratio
     ratio = Finding(
         "slc-cache-ratio",

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from flashwright.blackbox.base import Context, Cost, kib
 from flashwright.blackbox.probes.bursts import Burst, burst
 from flashwright.blackbox.probes.edges import Edge, center, find_edge, grid, most
+from flashwright.blackbox.probes.ram import REPEATS, after_rests
 from flashwright.blackbox.probes.read_buffer import reach
 from flashwright.blackbox.stats import chance_above
 from flashwright.blackbox.target import Target
@@ -94,7 +95,7 @@ class WriteBuffer:
         bursts = min(4 * (4 + 16 + 64) << 20, 2 * reach(context.target))
         # Without signs of a buffer, small writes and whole pages after rests.
         page = context.size("clustered-page") or 0
-        rested = _RESTS * (_SMALLEST + page)
+        rested = _RESTS * _SMALLEST + 2 * REPEATS * page + reach(context.target) // 4
         return Cost(
             bytes_read=2 * _FRESH * (_SMALLEST + page),
             bytes_written=writes + reach(context.target) + halving + bursts + rested,
@@ -401,8 +402,14 @@ def _unless_rested(none: Finding, rested_ns: Array, busy_ns: Array) -> Finding:
 
 
 def _unless_whole(none: Finding, target: Target, page: int, rng: np.random.Generator) -> Finding:
-    """No buffer, unless a whole clustered page is written as fast as it is read: small writes read the rest first."""
-    rested, read = (np.median(took(target, page, rng)) for took in (_rested, _fresh))
+    """No buffer, unless a whole clustered page is written as fast as it is read: small writes read the rest first.
+
+    On a drive that was purged and is mostly empty: cleaning that is due slows writes down however long they rest.
+    """
+    target.purge()
+    end = max(reach(target) // 4 // page, 1) * page
+    target.fill(end_bytes=end)
+    rested, read = (np.median(took) for took in after_rests(target, page, end, rng))
     figures = {**none.figures, "rested_page_ns": float(rested), "read_page_ns": float(read)}
     if rested > read:
         return replace(none, figures=figures)
