@@ -8,7 +8,10 @@ import pytest
 from flashwright.blackbox.base import Context
 from flashwright.blackbox.probes.erases import can_ask, erases, runs_of
 from flashwright.blackbox.probes.flush import Flush
+from flashwright.blackbox.probes.map_reach import _unless_kept
 from flashwright.blackbox.probes.parallelism import Parallelism
+from flashwright.blackbox.probes.periods import Conflicts
+from flashwright.blackbox.probes.program_unit import program_unit
 from flashwright.blackbox.probes.rows import period_of, rows
 from flashwright.blackbox.probes.slc_cache import SlcCache
 from flashwright.blackbox.target import Target
@@ -182,3 +185,29 @@ def test_a_cache_that_makes_nothing_faster_is_not_told_absent() -> None:
             told.append(SlcCache().run(context)[0])
     assert [each.verdict for each in told] == ["absent", "unknown"], [each.why for each in told]
     assert "what was written first is read in" in told[1].why
+
+
+def test_repeated_reads_that_gain_leave_the_map_open() -> None:
+    absent = [
+        Finding(name, "absent", confidence=0.9, why="no step") for name in ("map-reach", "map-miss")
+    ]
+    kept = Finding("read-buffer", "unknown", figures={"least_bytes": 1e8})
+    told = [
+        _unless_kept(absent, buffer)[0].verdict
+        for buffer in (kept, None, Finding("read-buffer", "absent"))
+    ]
+    assert told == ["unknown", "absent", "absent"]
+
+
+def test_where_an_slc_cache_may_be_pairs_of_reads_tell_no_program() -> None:
+    """What lies on one unit is a page of the cache, not the three that normal cells take."""
+    seen = Conflicts("page", 16 * KIB, np.ones((8, 4)), 4, 1.0)
+    with Target(FOUR) as target:
+        told = [
+            program_unit(4 * KIB, seen, None, (), Context(target, "quick", 1, known)).value
+            for known in (
+                _known(mapping="page", slc_cache=None),
+                _known(mapping="page", slc_cache=100 * MIB),
+            )
+        ]
+    assert told == [16 * KIB, None]
