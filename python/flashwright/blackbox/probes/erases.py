@@ -132,8 +132,8 @@ def runs_of(took_ns: Array, each_bytes: int, block_bytes: int, *, page_known: bo
 
     Examples
     --------
-    >>> took = np.full(640, 1e6)
-    >>> took[np.arange(640) % 128 < 4] = 4e6
+    >>> took = np.full(1024, 1e6)
+    >>> took[np.arange(1024) % 128 < 4] = 4e6
     >>> runs_of(took, 4096, 128 * 4096, page_known=True).units
     4
     >>> runs_of(took, 4096, 100 * 4096, page_known=True).units is None
