@@ -129,9 +129,7 @@ class Parallelism:
         # Pairs of random places: trials of 64 and of 96 places, and what a closer look takes.
         blocks = 2 * (3 * (64 * 63 + 96 * 95) // 2 + 2 * _CLOSER_PAIRS)
         if page is None or context.target.read_only:
-            turns = (
-                Cost() if context.target.read_only else erases_cost(context, context.up(READ_BYTES))
-            )
+            turns = erases_cost(context, context.up(READ_BYTES)) if can_ask(context) else Cost()
             written = (0 if context.target.read_only else region) + turns.bytes_written
             requests = blocks + written // MIB + turns.requests
             return Cost(blocks * context.target.block_bytes, written, requests)
