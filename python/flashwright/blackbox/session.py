@@ -38,7 +38,7 @@ from flashwright.blackbox.twin.making import Twin, twin_of
 from flashwright.blackbox.withheld import (
     doubted_by,
     not_of_map,
-    not_of_reading_ahead,
+    not_of_one_lane,
     not_of_rows,
     sure,
 )
@@ -427,10 +427,10 @@ class _Seen:
         if "clustered-block" in findings:
             block = not_of_rows(findings["clustered-block"], findings.get("stripe"))
             findings["clustered-block"] = block
-        units, ahead = findings.get("parallel-units"), findings.get("prefetch")
-        for name in ("parallel-units", "stripe"):
+        beside = [findings.get(name) for name in ("parallel-units", "prefetch", "map-reach")]
+        for name in ("parallel-units", "stripe", "program-unit"):
             if name in findings:
-                findings[name] = not_of_reading_ahead(findings[name], units, ahead)
+                findings[name] = not_of_one_lane(findings[name], *beside)
         for name in ("read-buffer", "read-buffer-least"):
             if name in findings:
                 findings[name] = not_of_map(findings[name], findings.get("map-reach"))

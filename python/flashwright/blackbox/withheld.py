@@ -8,7 +8,7 @@ from flashwright.blackbox.base import kib
 from flashwright.blackbox.pages import amount
 from flashwright.drive.findings import Finding
 
-__all__ = ["doubted_by", "not_of_map", "not_of_reading_ahead", "not_of_rows", "sure"]
+__all__ = ["doubted_by", "not_of_map", "not_of_one_lane", "not_of_rows", "sure"]
 
 # What more than half of the resamplings contradict is no verdict.
 _LEAST_CONFIDENCE = 0.5
@@ -105,29 +105,37 @@ def not_of_map(buffer: Finding, reach: Finding | None) -> Finding:
     )
 
 
-def not_of_reading_ahead(found: Finding, units: Finding | None, ahead: Finding | None) -> Finding:
-    """One unit, or no stripe, unless reads bring what follows them: that may take all units, so that all reads wait.
+def not_of_one_lane(
+    found: Finding, units: Finding | None, ahead: Finding | None, reach: Finding | None
+) -> Finding:
+    """One unit by pairs of reads, and what rests on it, unless reads bring or load more than their data.
+
+    What a drive reads ahead, or loads of its map, may take units that others wait for, so that any two reads wait.
 
     Parameters
     ----------
     found : Finding
-        The units, or the stripe.
-    units, ahead : Finding or None
-        The units, and whether the drive reads ahead.
+        The units, the stripe or the program.
+    units, ahead, reach : Finding or None
+        The units, whether the drive reads ahead, and the reach of its map.
 
     Examples
     --------
     >>> one = Finding("parallel-units", "found", 1, "units", confidence=0.9, figures={"sharing_units": 1.0})
-    >>> not_of_reading_ahead(one, one, Finding("prefetch", "found", "yes")).verdict
+    >>> no = Finding("prefetch", "found", "no")
+    >>> loads = Finding("map-reach", "unknown", figures={"first_over_again": 1.9})
+    >>> [not_of_one_lane(one, one, Finding("prefetch", "found", ahead), None).verdict for ahead in ("yes", "no")]
+    ['unknown', 'found']
+    >>> not_of_one_lane(one, one, no, loads).verdict
     'unknown'
-    >>> not_of_reading_ahead(one, one, Finding("prefetch", "found", "no")).verdict
-    'found'
     """
     alone = units is not None and units.value == 1 and units.figures.get("sharing_units") == 1.0
-    if found.verdict == "unknown" or not alone or ahead is None or ahead.value == "no":
+    ahead_too = ahead is not None and ahead.value != "no"
+    loads = reach is not None and reach.figures.get("first_over_again", 1.0) > _LOADS
+    if found.verdict == "unknown" or not alone or not (ahead_too or loads):
         return found
     return _withheld(
         found,
-        "any two reads wait for each other, but the drive may read ahead, and what each read brings besides may take "
-        "all units. So this is not reported:",
+        "any two reads wait for each other, but each may read ahead or load an entry of a map, which may take units "
+        "that others wait for. So this is not reported:",
     )

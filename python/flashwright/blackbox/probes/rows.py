@@ -36,8 +36,9 @@ _WRITES, _STRETCH = 4096, 128 << 20
 _LARGEST = 1 << 20
 # Turns of a row that one look has at the least, and writes; looks at the least.
 _TURNS, _LOOK, _LOOKS = 8, 64, 2
-# The share of the variance of times that the place in a row must explain, and how near to the best a shorter row is.
-_EXPLAINED, _NEAR = 0.7, 0.9
+# The share of the variance of times that the place in a row must explain, and how near to the best a shorter row is:
+# what is no whole row leaves waits unexplained, not noise alone.
+_EXPLAINED, _NEAR = 0.9, 0.97
 
 
 @dataclass(frozen=True, eq=False)
