@@ -327,7 +327,9 @@ def _probe(
 
             try:
                 told(0.0)
-                context = Context(target, mode, seed, session.findings, told)
+                # What is too unsteady to be reported is nothing that others may rest on.
+                known = {name: sure(found) for name, found in session.findings.items()}
+                context = Context(target, mode, seed, known, told)
                 needs = {p.NAME: pace.seconds(p.cost(context)) for p in rest}
                 taken = sum(asked.target_seconds for asked in session.asked)
                 allowed = allowed_s(limit_s, taken, asking.NAME, needs)
