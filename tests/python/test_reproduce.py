@@ -314,8 +314,12 @@ def test_an_agreement_that_was_fitted_counts_as_fitted(
     assert said.status == 1 and "1 not reproduced" in said.out and "0 fitted" in said.out
 
 
-def test_what_is_kept_must_be_a_reproduction(folder: Path, tmp_path: Path, command: Cli) -> None:
+def test_what_is_kept_must_be_a_reproduction(
+    folder: Path, tmp_path: Path, command: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     where = ("--experiments", folder.parent)
+    # What the environment has for other commands is not asked for here.
+    monkeypatch.setenv("FLASHWRIGHT_TRACES", str(tmp_path))
     kept = tmp_path / "kept.json"
     assert "No such file" in command("reproduce", "--from-json", kept, *where).err
     kept.write_text("[]")
@@ -325,8 +329,9 @@ def test_what_is_kept_must_be_a_reproduction(folder: Path, tmp_path: Path, comma
     kept.write_text(json.dumps(other))
     said = command("reproduce", "--from-json", kept, *where)
     assert said.status == 2 and "found the claim x/X1" in said.err
-    said = command("reproduce", "T1", "--from-json", kept, *where)
-    assert said.status == 2 and "--from-json: found with claims" in said.err
+    for asked in (("T1",), ("--traces", folder)):
+        said = command("reproduce", *asked, "--from-json", kept, *where)
+        assert said.status == 2 and "--from-json: found with claims" in said.err
 
 
 def test_a_claim_that_is_not_reproduced_is_status_1(

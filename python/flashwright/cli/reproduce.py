@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from flashwright.support.files import check_folder, write_beside
 __all__ = ["reproduce"]
 
 _Texts = list[str]  # the options below have one named list
+_TRACES = "FLASHWRIGHT_TRACES"
 # Up to this many claims are printed in full; more are printed as a table.
 _TOLD_IN_FULL = 3
 
@@ -44,7 +46,7 @@ class ReproduceOptions:
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            envvar="FLASHWRIGHT_TRACES",
+            envvar=_TRACES,
             help="Folder of real traces, named as the papers' READMEs say; without it, labelled stand-ins are played.",
         ),
     ] = None
@@ -117,7 +119,9 @@ def reproduce(
         check_folder(run.markdown)
     wanted = claim or []
     if run.kept is not None:
-        if wanted or run.list or run.quick or run.given or run.search or run.traces is not None:
+        # A folder of traces in the environment is for all commands, and not asked for here.
+        traces = run.traces is not None and str(run.traces) != os.environ.get(_TRACES)
+        if wanted or run.list or run.quick or run.given or run.search or traces:
             raise ConfigError(
                 "--from-json: found with claims, --list, --quick, --given, --search or --traces, expected alone",
                 "it writes what the file contains",
