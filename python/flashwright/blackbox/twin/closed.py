@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -22,6 +23,8 @@ __all__ = ["Closed", "closed"]
 _QUEUE = 32
 # Ridge of the least squares, so that what no read shows stays small.
 _RIDGE = 1e-3
+# Places in a program where a read may begin, of which its mean is taken.
+_PLACES = 16
 
 
 @dataclass(frozen=True)
@@ -100,16 +103,45 @@ def _row(model: Model, size: int, loads: float, hidden: bool) -> list[float]:
     """How often firmware, sense, transfer and byte of the link count."""
     mapped = model.unit_bytes or model.page_bytes
     units = max(math.ceil(size / mapped), 1)
-    # Pages follow each other from unit to unit of the drive; so do mapping units that RAM collects, of which a sense
-    # brings as many as a page holds.
-    on_die, on_channel = _most(units, model.units), _most(units, model.channels)
     each = mapped / model.page_bytes
-    senses = 1 + (on_die - 1) * each * model.shot
-    transfers = on_channel
+    if model.superblock == "drive":
+        program = model.page_bytes // mapped
+        sensed = max(program // (model.shot * model.planes), 1)
+        senses, on_die, transfers = _in_superblock(
+            units, program, sensed, model.units, model.channels
+        )
+    else:
+        # Pages follow each other from unit to unit of the drive; so do mapping units that RAM collects, of which a
+        # sense brings as many as a page holds.
+        on_die, transfers = _most(units, model.units), _most(units, model.channels)
+        senses = 1 + (on_die - 1) * each * model.shot
     if hidden:
         dies = min(float(model.dies), max(units / model.channels, 1.0))
         transfers = min(transfers, on_die + dies - 1)
-    return [1.0, senses * loads, transfers * each, float(size)]
+    # Entries of the map that are loaded one by one come from one place.
+    loaded = units * (loads - 1)
+    return [1.0, senses + loaded, (transfers + loaded) * each, float(size)]
+
+
+@lru_cache(maxsize=4096)
+def _in_superblock(
+    count: int, program: int, sensed: int, dies: int, channels: int
+) -> tuple[float, float, float]:
+    """Senses and transfers of the die, transfers of the channel that have most of them; programs go die after die.
+
+    So many mapping units in a row, of which a program holds `program` and a sense brings `sensed`: the mean over where
+    in a program they begin.
+    """
+    most = []
+    for first in sorted({at * program // _PLACES for at in range(_PLACES)}):
+        at = np.arange(first, first + count)
+        die = at // program % dies
+        pages = np.unique(at // sensed)
+        sensed_on = np.bincount(pages * sensed // program % dies)
+        counts = (sensed_on, np.bincount(die), np.bincount(die % channels))
+        most.append([count.max() for count in counts])
+    senses, on_die, carried = np.mean(most, axis=0)
+    return float(senses), float(on_die), float(carried)
 
 
 def _most(count: int, places: int) -> float:

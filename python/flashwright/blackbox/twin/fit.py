@@ -25,6 +25,7 @@ from flashwright.blackbox.twin.model import (
     gaps_between,
     name_of,
 )
+from flashwright.blackbox.twin.refining import neighbours
 from flashwright.blackbox.twin.structures import ALIKE
 from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError
@@ -49,6 +50,13 @@ _RAM_PROGRAMS = (8, 32, 128)
 
 # Schedules of cleaning whose numbers are fitted before they are judged.
 _SCHEDULES = 2
+
+# Structures next to the best whose numbers are fitted before none of them counts as better; a better one has this
+# share of the error at most. The search for one ends when so much of the budget is used, or at such an error.
+_NEAR = 12
+_BETTER = 0.985
+_UNTIL_LAST = 0.93
+_EXACT = 0.02
 
 
 def fitted(
@@ -177,7 +185,13 @@ class _Search(Descent):
         model = self.overwriting(followed)
         self.progress(0.8)
         model, _ = self.descend(model, (*_COSTS, "spare"), (*self.clean, *self.used), 3)
-        model, error = self.scan(model, "spare", self.used)
+        self.until = _UNTIL_LAST
+        model = self.refined(model)
+        both = (*self.clean, *self.used)
+        if not self.late:
+            model, _ = self.descend(model, _ALL, both, 6)
+        model, _ = self.scan(model, "spare", both)
+        error = self.error(model, self.used)
         self.tried.append((name_of(model), error))
         self.progress(1.0)
         played: list[Played] = []
@@ -254,6 +268,48 @@ class _Search(Descent):
         if best.scheme not in ALIKE:
             best, _ = self.scan(best, "spare", self.used)
         return self.descend(best, ("erase_ns", "spare"), self.used, 5)[0]
+
+    def refined(self, model: Model) -> Model:
+        """Climbs from structure to structure as long as one next to the best fits better."""
+        both = (*self.clean, *self.used)
+        error = self.error(model, both)
+        while not self.late and error > _EXACT:
+            before = error
+            fields = vars(model)
+            found: list[tuple[str, Model, float]] = []
+            for kind, near in neighbours(model, self.structures):
+                if self.late:
+                    return model
+                found.append((kind, near, self.error(near, both)))
+            found.sort(key=lambda row: row[2])
+            # What is better as it stands is taken together as far as it stays so.
+            for _, near, there in found:
+                if there >= _BETTER * before or self.late:
+                    break
+                changes = {name: to for name, to in vars(near).items() if to != fields[name]}
+                trial = replace(model, **changes)
+                there = self.error(trial, both) if trial != near else there
+                if there < _BETTER * error:
+                    model, error = trial, there
+            model, error = self.descend(model, _ALL, both, 2)
+            if error < _BETTER * before:
+                self.tried.append((name_of(model), error))
+                continue
+            # Else numbers may have hidden it: the best of each kind gets numbers of its own.
+            kinds = {kind: near for kind, near, _ in reversed(found)}
+            likely = sorted(kinds.values(), key=[near for _, near, _ in found].index)
+            likely += [near for _, near, _ in found[:_NEAR] if near not in likely]
+            for near in likely:
+                if self.late:
+                    break
+                trial, there = self.descend(near, _ALL, both, 2)
+                if there < _BETTER * error:
+                    model, error = trial, there
+                    self.tried.append((name_of(model), error))
+                    break
+            else:
+                break
+        return model
 
     def least(self, models: Iterable[Model]) -> tuple[Model, float]:
         """The model that overwriting fits best, as it stands."""

@@ -127,16 +127,23 @@ class Model:
         Planes whose pages one program writes; they too are read one by one.
     ram_programs : int
         What RAM holds of writes where several units make a program: so many programs of each unit of the drive.
+    superblock : str
+        ``"drive"`` where data fill the blocks at one position of all dies die after die, else ``"block"``, as
+        ``geometry.superblock``.
     slc : str
         The SLC cache, as ``slc.cache``.
     slc_share : float
         As ``slc.block-share``.
     slc_read_ns, slc_program_ns : float
         Of a page of it.
+    slc_full : str
+        Where writes go while it is full, as ``slc.when-full``.
     map_share : float
         Share of the map that is in RAM, where the translation layer loads it on demand.
     schedule : str
         When it cleans, as ``gc.schedule``.
+    die_order, suspends : str
+        Which operation a die takes next, as ``timing.die-order``, and which ones reads suspend, as ``chips.suspends``.
     """
 
     page_bytes: int
@@ -167,12 +174,16 @@ class Model:
     shot: int = 1
     planes: int = 1
     ram_programs: int = 32
+    superblock: str = "block"
     slc: str = "none"
     slc_share: float = 0.1
     slc_read_ns: float = 30e3
     slc_program_ns: float = 200e3
+    slc_full: str = "direct"
     map_share: float = 0.15
     schedule: str = "foreground"
+    die_order: str = "fifo"
+    suspends: str = "nothing"
 
     @property
     def units(self) -> int:
@@ -222,6 +233,9 @@ class Model:
             "controller.write-overhead": f"{round(self.write_overhead_ns)} ns",
             "controller.noise": round(self.noise, 4),
             "gc.schedule": self.schedule,
+            "timing.die-order": self.die_order,
+            "chips.suspends": self.suspends,
+            "geometry.superblock": self.superblock,
         }
         if self.unit_bytes:
             settings |= {
@@ -229,7 +243,8 @@ class Model:
                 "chips.write-ram": f"{self.ram_programs * self.units * self.page_bytes} B",
             }
         if self.planes > 1:
-            settings |= {"geometry.planes-per-die": self.planes, "geometry.superblock": "die"}
+            together = "die" if self.superblock == "block" else self.superblock
+            settings |= {"geometry.planes-per-die": self.planes, "geometry.superblock": together}
         if self.shot > 1:
             settings |= {"geometry.bits-per-cell": self.shot, "chips.programming": "one-shot"}
         if self.slc != "none":
@@ -239,6 +254,7 @@ class Model:
                 "slc.block-share": round(self.slc_share, 4),
                 "slc.page-read": f"{round(self.slc_read_ns)} ns",
                 "slc.page-program": f"{round(self.slc_program_ns)} ns",
+                "slc.when-full": self.slc_full,
             }
         if self.scheme == "dftl":
             settings["ftl.dftl.cmt-entries"] = max(int(logical / mapped * self.map_share), 64)
@@ -393,7 +409,11 @@ def name_of(model: Model) -> str:
     shot = f" by {model.shot}" if model.shot > 1 else ""
     shot += f" in {model.planes} planes" if model.planes > 1 else ""
     cache = "" if model.slc == "none" else f", SLC {model.slc}"
+    cache += " that folds" if model.slc != "none" and model.slc_full == "fold" else ""
     when = "" if model.schedule == "foreground" else f", cleaning {model.schedule}"
+    when += "" if model.die_order == "fifo" else f", dies {model.die_order}"
+    when += "" if model.suspends == "nothing" else f", reads suspend {model.suspends}"
+    shot += " in superblocks" if model.superblock == "drive" else ""
     return (
         f"{model.scheme}, {model.channels} x {model.dies} units, page {model.page_bytes} B{unit}{shot} x "
         f"{model.pages_per_block}, queue {model.queue_depth}{buffer}{cache}{when}"

@@ -39,6 +39,9 @@ _LIKELIEST = 8
 _UNITS_IN_PROGRAM = (1, 2, 4, 8, 16)
 _PROGRAM_MOST = 256 * KIB
 
+# Pages of a cell and planes that one program writes.
+SHOTS = ((1, 1), (1, 2), (1, 4), (3, 1), (3, 2), (3, 4), (4, 1))
+
 # A write and its flush that take less than the first of a read end in RAM; up to the second they may.
 _CLEARLY, _POSSIBLY = 0.8, 1.6
 
@@ -87,8 +90,8 @@ class Structures:
                     self.by_closed_form(like, depth) for like in likes for depth in self.depths()
                 ]
                 found.sort(key=lambda pair: pair[0])
-                for has_units in (False, True):
-                    alike = [model for _, model in found if bool(model.unit_bytes) == has_units]
+                for kind in ((False, "block"), (True, "block"), (True, "drive")):
+                    alike = [m for _, m in found if (bool(m.unit_bytes), m.superblock) == kind]
                     made += alike[:_LIKELIEST]
                 if len(found) > _LIKELIEST:
                     continue
@@ -145,23 +148,47 @@ class Structures:
             made += [Model(size, 64, rewrites=bool(page)) for size in sizes]
         if possible:
             unit = int(page or max(4 * KIB, self.calibration.block_bytes))
-            made += [Model(program, 64, unit_bytes=unit) for program in self.programs(unit)]
+            sensed = [unit * count for count in _UNITS_IN_PROGRAM if unit * count <= _PROGRAM_MOST]
+            gathered = [Model(page, 64, unit_bytes=unit) for page in sensed]
+            # In a superblock data stay on a die until a program is full, so that reads show what one writes.
+            gathered += [
+                replace(
+                    model,
+                    page_bytes=model.page_bytes * shot * planes,
+                    shot=shot,
+                    planes=planes,
+                    superblock="drive",
+                )
+                for model in gathered
+                for shot, planes in SHOTS
+            ]
+            made += [model for model in gathered if self.agrees(model)] or gathered
         return made
 
-    def programs(self, unit: int) -> list[int]:
-        """What is sensed together, to try where writes end in RAM."""
-        return [unit * count for count in _UNITS_IN_PROGRAM if unit * count <= _PROGRAM_MOST]
+    def agrees(self, model: Model) -> bool:
+        """Whether what was found of programs and stripes is this model's."""
+        stripe, units = (number(self.findings, name) for name in ("stripe", "parallel-units"))
+        program = number(self.findings, "program-unit")
+        together = model.superblock == "drive"
+        if stripe and units and units > 1:
+            # Either a program or what is sensed of it may show as the part of a unit.
+            sensed = model.page_bytes // (model.shot * model.planes)
+            stays = (model.page_bytes, sensed) if together else (model.unit_bytes,)
+            if stripe / units not in stays:
+                return False
+        return not program or not together or program == model.page_bytes
 
     @cached_property
     def survives(self) -> tuple[bool, bool]:
         """Whether writes clearly, and whether they possibly end in RAM that outlives a loss of power.
 
-        No flush then waits for a program, which takes longer than a read. A map that is loaded first can hide that.
+        No flush then waits for a program, which takes longer than a read. A map that is loaded first can hide that, and
+        so can one that a write has to make room for.
         """
         read = self.calibration["read-block"].levels["read"].p50_ns
         written = self.calibration["write-unit-flush-sequential"].levels
         whole = written["write"].p50_ns + (written["flush"].p10_ns if "flush" in written else 0.0)
-        return whole < _CLEARLY * read, whole < _POSSIBLY * read
+        return whole < _CLEARLY * read, whole < _POSSIBLY * read or self.loads_map
 
     @cached_property
     def loads_map(self) -> bool:
@@ -282,8 +309,11 @@ class Structures:
         # Reads do not tell these apart.
         alike = ALIKE if model.scheme in ALIKE else (model.scheme,)
         made = [replace(model, scheme=scheme) for scheme in alike]
-        if model.unit_bytes:
+        if model.superblock == "drive":
+            pass
+        elif model.unit_bytes:
             # What one program writes, of several planes or of all pages of a cell, is read page by page.
+            program = number(self.findings, "program-unit")
             made = [
                 replace(
                     model,
@@ -294,9 +324,9 @@ class Structures:
                     transfer_ns=planes * shot * model.transfer_ns,
                     program_ns=planes * shot * model.program_ns,
                 )
-                for shot in (1, 3)
-                for planes in (1, 2, 4)
-            ]
+                for shot, planes in SHOTS
+                if not program or planes * shot * model.page_bytes == program
+            ] or made
         else:
             if number(self.findings, "clustered-page") is None:
                 # Either parts of pages cost nothing more, or it could not be told.
@@ -331,15 +361,17 @@ class Structures:
             if size:
                 # Three bits a cell hold three times as much.
                 share = 3 * size / (self.calibration.capacity_bytes * (1 + model.spare))
-            made.append(
+            made += [
                 replace(
                     model,
                     slc=each,
                     slc_share=float(np.clip(share, 0.01, 0.5 if each == "fixed" else 1.0)),
                     slc_read_ns=model.read_ns / _SLC_READS,
                     slc_program_ns=model.program_ns / ratio / model.shot,
+                    slc_full=full,
                 )
-            )
+                for full in ("direct", "fold")
+            ]
         return made
 
     def open(self, parameter: str) -> bool:

@@ -1,0 +1,155 @@
+"""Structures next to one that was fitted: each differs in one thing, which may explain what its numbers can't.
+
+What probes found stays. How dies choose among operations, what they suspend, how blocks are joined and what a full
+SLC cache does show only in what many requests at a time do to each other, so that no probe asks for them: they are
+tried one by one from the best structure on, as a hill is climbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from flashwright.blackbox.twin.model import SCHEDULES, STEPWISE, Model, layouts_of
+from flashwright.blackbox.twin.patterns import number, word
+from flashwright.blackbox.twin.structures import SHOTS, Structures
+
+__all__ = ["DIE_ORDERS", "SUSPENDS", "neighbours"]
+
+DIE_ORDERS = ("fifo", "by-class")
+"""Which operation a die takes next: the values of ``timing.die-order`` that are tried."""
+SUSPENDS = ("nothing", "erases", "programs-and-erases")
+"""What reads suspend: the values of ``chips.suspends``."""
+
+_KIB = 1 << 10
+_SPARES = (0.8, 0.9, 1.1, 1.25)
+_DEPTHS = (1, 32, 64, 128, 256)
+# By what sizes are multiplied.
+_FACTORS = (0.5, 0.75, 0.88, 1.14, 1.5, 2.0)
+# Shares of a transfer that array times take over, where reads alone hardly part the two.
+_SHARES = (0.75, 0.4, -0.5)
+
+
+def neighbours(model: Model, structures: Structures) -> list[tuple[str, Model]]:
+    """Models that differ in one thing that no probe found, each with the kind of thing.
+
+    Parameters
+    ----------
+    model : Model
+        What was fitted.
+    structures : Structures
+        What is known of the drive.
+    """
+    near: dict[Model, str] = {}
+
+    def add(kind: str, models: Iterable[Model]) -> None:
+        for other in models:
+            if other != model:
+                near.setdefault(other, kind)
+
+    if model.scheme in STEPWISE:
+        add("order", _of_orders(model))
+        add("schedule", (replace(model, schedule=schedule) for schedule in SCHEDULES))
+        add("superblock", (replace(model, superblock=way) for way in ("block", "drive")))
+        add("slc", _of_caches(model, structures))
+        add("program", _of_programs(model, structures))
+    if model.unit_bytes:
+        counts = [max(round(model.ram_programs * factor), 2) for factor in _FACTORS]
+        add("ram", (replace(model, ram_programs=count) for count in counts))
+    add("split", _of_splits(model))
+    add("spare", (replace(model, spare=model.spare * factor) for factor in _SPARES))
+    add("queue", (replace(model, queue_depth=depth) for depth in _DEPTHS))
+    add("layout", _of_layouts(model, structures))
+    add("buffer", _of_buffers(model, structures))
+    if number(structures.findings, "clustered-block") is None:
+        pages = [max(round(model.pages_per_block * factor), 2) for factor in _FACTORS]
+        add("block", (replace(model, pages_per_block=count) for count in pages))
+    return [(kind, other) for other, kind in near.items()]
+
+
+def _of_orders(model: Model) -> Iterator[Model]:
+    """Which operation goes first, and what is suspended."""
+    for order in DIE_ORDERS:
+        for suspends in SUSPENDS:
+            yield replace(model, suspends=suspends, die_order=order)
+
+
+def _of_caches(model: Model, structures: Structures) -> Iterator[Model]:
+    """SLC caches."""
+    for cached in structures.caches(replace(model, slc="none")):
+        if cached.slc != model.slc:
+            yield cached
+    if model.slc != "none":
+        for full in ("direct", "fold"):
+            yield replace(model, slc_full=full)
+        if number(structures.findings, "slc-cache") is None:
+            for factor in _FACTORS:
+                yield replace(model, slc_share=min(model.slc_share * factor, 0.9))
+
+
+def _of_programs(model: Model, structures: Structures) -> Iterator[Model]:
+    """What one program writes and one sense brings; blocks keep their bytes."""
+    if not model.unit_bytes:
+        return
+    sensed = model.page_bytes // (model.shot * model.planes)
+    found = number(structures.findings, "program-unit")
+    for size in (sensed // 2, sensed, 2 * sensed):
+        for shot, planes in SHOTS:
+            program = size * shot * planes
+            if size < model.unit_bytes or (found and program != found):
+                continue
+            scale = program / model.page_bytes
+            yield replace(
+                model,
+                page_bytes=program,
+                shot=shot,
+                planes=planes,
+                pages_per_block=max(round(model.pages_per_block / scale), 2),
+                transfer_ns=model.transfer_ns * scale,
+                program_ns=model.program_ns * scale,
+            )
+
+
+def _of_splits(model: Model) -> Iterator[Model]:
+    """Time moved from the transfer of a page to its sense and program, and back."""
+    carried = (model.unit_bytes or model.page_bytes) / model.page_bytes
+    for share in _SHARES:
+        moved = share * model.transfer_ns
+        read, program = model.read_ns + moved * carried, model.program_ns + moved
+        if min(read, program) > 1e3:
+            yield replace(
+                model, transfer_ns=model.transfer_ns - moved, read_ns=read, program_ns=program
+            )
+
+
+def _of_layouts(model: Model, structures: Structures) -> Iterator[Model]:
+    """How units lie on buses."""
+    known = number(structures.findings, "parallel-units")
+    counts = [model.units] if known else [model.units, 2 * model.units, model.units // 2]
+    for units in counts:
+        for channels, dies in layouts_of(units) if units else ():
+            yield replace(model, channels=channels, dies=dies)
+
+
+def _of_buffers(model: Model, structures: Structures) -> Iterator[Model]:
+    """Buffers, as far as their sizes and kinds were not found."""
+    findings = structures.findings
+    if model.write_buffer_bytes:
+        if word(findings, "write-buffer-drain") is None:
+            yield from (replace(model, drain=drain) for drain in ("lazy", "eager"))
+        if word(findings, "buffer-kind") is None:
+            yield from (replace(model, kind=kind) for kind in ("fifo", "cache"))
+        yield from (replace(model, oversized=way) for way in ("through", "stream"))
+        if structures.open("write-buffer"):
+            for factor in _FACTORS:
+                size = round(model.write_buffer_bytes * factor) // _KIB * _KIB
+                yield replace(model, write_buffer_bytes=size)
+    if model.read_buffer_bytes and structures.open("read-buffer"):
+        for factor in _FACTORS:
+            size = round(model.read_buffer_bytes * factor) // _KIB * _KIB
+            yield replace(
+                model,
+                read_buffer_bytes=size,
+                prefetch_bytes=min(model.prefetch_bytes, size),
+                read_least_bytes=min(model.read_least_bytes, size),
+            )
