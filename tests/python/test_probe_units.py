@@ -12,6 +12,7 @@ from flashwright.blackbox import session
 from flashwright.blackbox.base import Context, Cost
 from flashwright.blackbox.probeplan import planned
 from flashwright.blackbox.probes.alike import Written, _joined, _of_places
+from flashwright.blackbox.probes.conflicts import Pairs, Trial
 from flashwright.blackbox.probes.parallelism import Parallelism
 from flashwright.blackbox.probes.write_buffer import _unless_whole
 from flashwright.blackbox.target import Target
@@ -50,6 +51,27 @@ def test_a_unit_in_two_groups_is_one_but_a_bus_is_none() -> None:
     split = np.repeat(np.arange(4), 12)
     assert _joined(_waits(split // 2, 1.0), split).max() + 1 == 2
     assert _joined(_waits(split, 1.0, bus=split // 2), split).max() + 1 == 4
+
+
+@pytest.mark.parametrize(("size", "units"), [("0 B", 1), ("16 MiB", None)])
+def test_places_that_ram_still_has_are_on_no_unit(size: str, units: int | None) -> None:
+    """Any two wait for the firmware alone, which takes nearly all of such a read."""
+    place = np.arange(64) * 37
+
+    class Kept(Pairs):
+        def _some(self, count: int) -> np.ndarray:
+            return place[:count]
+
+    with Target(STRIPED.with_({"controller.read-buffer.size": size})) as target:
+        target.fill(size_bytes=MIB)
+        pairs = Kept(target, np.random.default_rng(4), 16 * KIB, 512 * 64, 1 << 30)
+        for _ in range(2):
+            read = target.play("read", pairs._fresh(place), pairs.read_bytes)
+        took = np.full((64, 64), np.log(1.95 * np.median(read.latency_ns)))
+        np.fill_diagonal(took, 0)
+        trial = Trial(place, np.zeros(64, np.int64), took)
+        told = pairs._told(trial, trial)
+    assert told.units == units and ("as from RAM" in told.why) == (units is None)
 
 
 def test_reads_in_turn_are_plays_of_each_group() -> None:

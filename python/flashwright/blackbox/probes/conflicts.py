@@ -239,6 +239,14 @@ class Pairs:
             offsets = self._fresh(self._some(count))
             self._empty_cache()
             alone = float(np.median(self.target.play("read", offsets, self.read_bytes).latency_ns))
+            elsewhere = self._fresh(self.rng.choice(self.places, count, replace=False))
+            usual = self.target.play("read", elsewhere, self.read_bytes).latency_ns
+            if alone < _CACHED * float(np.median(usual)):
+                why = (
+                    f"any two of {count} places wait for each other, but a read of one takes {alone / 1e3:.0f} us "
+                    f"where others take {np.median(usual) / 1e3:.0f}, as from RAM"
+                )
+                return Sharing(None, 0.0, count, why, inside, between, together_ns=own)
             waits = own / alone - 1
             if waits < _WAITS:
                 why = f"any two reads wait for each other, but for {waits:.0%} of a read only"

@@ -150,10 +150,12 @@ class _Search(Descent):
         self.until = _UNTIL[0]
         chosen: list[Model] = []
         starts = self.structures.models()
-        schemes = list(dict.fromkeys(model.scheme for model in starts))
-        for at, scheme in enumerate(schemes):
-            self.until = _UNTIL[0] * (at + 1) / len(schemes)
-            alike = [model for model in starts if model.scheme == scheme]
+        # Writes, not reads, tell whether a program gathers several mapping units.
+        kinds: dict[tuple[str, bool], list[Model]] = {}
+        for model in starts:
+            kinds.setdefault((model.scheme, bool(model.unit_bytes)), []).append(model)
+        for at, alike in enumerate(kinds.values()):
+            self.until = _UNTIL[0] * (at + 1) / len(kinds)
             best = self.compare(alike, _READS, self.reads, ((1, 4), (3, 3)))
             # Of one structure from several starts the first is the best.
             chosen += {name_of(model): model for model in reversed(best)}.values()
