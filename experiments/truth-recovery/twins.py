@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import multiprocessing
 import sys
 import time
@@ -62,11 +63,14 @@ class Asked:
         Whether the fit goes by what probes found.
     budget_s : float
         Processor time of a fit, seconds.
+    kept : Path, optional
+        Folder that twins and what came of them are kept in, and taken from where they are there.
     """
 
     family: str = "drawn"
     probed: bool = False
     budget_s: float = 300.0
+    kept: Path | None = None
 
 
 def true_findings(ssd: Ssd) -> dict[str, Finding]:
@@ -122,6 +126,20 @@ def twin_of(work: tuple[str, int], asked: Asked) -> dict[str, Any]:
 
 def made(work: tuple[str, int], asked: Asked) -> tuple[dict[str, Any], Ssd | None]:
     """The same, with the twin."""
+    if asked.kept is None:
+        return fitted_to(work, asked)
+    row_file, twin_file = (asked.kept / f"{work[0]}-{work[1]}.{kind}" for kind in ("json", "toml"))
+    if not row_file.exists():
+        row, twin = fitted_to(work, asked)
+        if twin is not None:
+            twin_file.write_text(twin.toml)
+        row_file.write_text(json.dumps(row, indent=1))
+    row = json.loads(row_file.read_text())
+    return row, Ssd.from_text(twin_file.read_text()) if twin_file.exists() else None
+
+
+def fitted_to(work: tuple[str, int], asked: Asked) -> tuple[dict[str, Any], Ssd | None]:
+    """A drive's twin, made anew."""
     make, seed = work
     began = time.process_time()
     row: dict[str, Any] = {"drive": f"{make}-{seed}"}
@@ -177,13 +195,16 @@ def main() -> int:
     parser.add_argument("--probed", action="store_true", help="what probes find, not the truth")
     parser.add_argument("--budget", type=float, default=300.0, help="processor seconds of a fit")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--kept", type=Path, help="folder of twins: taken from it, else kept in it")
     options = parser.parse_args()
     first, last = (int(part) for part in options.seeds.split("-"))
     makes = [options.family]
     if options.family == "alien":
         makes = options.make or list(aliens().MAKES)
     works = [(make, seed) for make in makes for seed in range(first, last + 1)]
-    asked = Asked(options.family, options.probed, options.budget)
+    asked = Asked(options.family, options.probed, options.budget, options.kept)
+    if options.kept:
+        options.kept.mkdir(parents=True, exist_ok=True)
     verdicts: list[dict[str, Any]] = []
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         for row in pool.imap_unordered(partial(twin_of, asked=asked), works):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -295,3 +296,16 @@ def test_a_result_that_a_dead_dask_worker_held_is_waited_for_again() -> None:
     Future.told = ["cancelled"]
     with pytest.raises(SweepError, match="the scheduler is gone"):
         list(_computed(cluster, client, [point], "tcp://here:1"))
+
+
+def test_a_process_that_nobody_listens_to_ends_in_silence() -> None:
+    """Whoever started it may have been ended before the process was ready."""
+    ours, theirs = Pipe()
+    handle = theirs.fileno()
+    ours.close()
+    program = f"from flashwright.grid.pool import serve; serve({handle})"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], pass_fds=[handle], capture_output=True, timeout=60
+    )
+    theirs.close()
+    assert (ended.returncode, ended.stdout, ended.stderr) == (1, b"", b"")

@@ -235,8 +235,15 @@ def serve(handle: int) -> None:
             # Nobody is left who wants the result, however long the point still takes.
             os._exit(1)
 
-    connection.send_bytes(_READY)
+    def say(what: bytes) -> None:
+        try:
+            connection.send_bytes(what)
+        except OSError:
+            # Nobody is left who would hear it; a traceback would stand among what the user reads.
+            os._exit(1)
+
+    say(_READY)
     threading.Thread(target=listen, daemon=True).start()
     while True:
         call, arguments = json.loads(tasks.get())
-        connection.send_bytes(carry_out(call, arguments).encode())
+        say(carry_out(call, arguments).encode())
