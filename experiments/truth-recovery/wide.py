@@ -205,6 +205,15 @@ def answers(ssd: Ssd) -> dict[str, Answer]:
         "flush-honoured": _exactly("yes" if wrote else None),
         "pause-period": _exactly(None),
         "throttled-share": _exactly(None),
+        "compression": _exactly(None),
+        "deduplication": _exactly(None),
+        "program-suspension": _exactly(
+            "yes" if chips["suspends"] == "programs-and-erases" else "no"
+        ),
+        # RAM that outlives a loss of power hides erases.
+        "erase-suspension": Answer(
+            ("no" if chips["suspends"] == "nothing" else "yes",), answerable=not ram
+        ),
         **_of_cache(config, capacity),
     }
     if ram:

@@ -50,6 +50,8 @@ _SHARES = {
     "pauses": 0.02,
     "throttling": 0.045,
     "best-request": 0.03,
+    "data-reduction": 0.02,
+    "suspension": 0.01,
 }
 _SHARE = 0.015
 # How much of its plan a probe takes at the least if it comes to a verdict, as seen on the bundled drives; a plan is for
@@ -86,6 +88,8 @@ _USUAL = {
     "cleaning": 0.4,
     "pauses": 0.5,
     "throttling": 0.8,
+    "data-reduction": 0.9,
+    "suspension": 0.1,
 }
 
 
