@@ -12,6 +12,7 @@ _NO_FLASH = ("disk", "volume", "phase-change", "ram-disk")
 
 
 _DATA = ("compression", "deduplication")
+_VOLUMES = ("internal-volumes", "volume-stride")
 _SUSPENSION = ("program-suspension", "erase-suspension")
 # Programs of these keep a die, which reads wait for.
 _WAITS = ("slc-fixed", "slc-dynamic", "hashed", "set-associative")
@@ -25,10 +26,10 @@ def data_truths(make: str, facts: Facts) -> Mapping[str, Truth]:
     """
     if make in _NO_FLASH:
         no_flash = cannot("no drive of flash", NONE)
-        return dict.fromkeys(_DATA, no_flash) | dict.fromkeys(
+        return dict.fromkeys((*_DATA, *_VOLUMES), no_flash) | dict.fromkeys(
             _SUSPENSION, cannot("no drive of flash")
         )
-    return {**_data(make, facts), **_suspension(make)}
+    return {**_data(make, facts), **_suspension(make), **_volumes(make, facts)}
 
 
 def _data(make: str, facts: Facts) -> Mapping[str, Truth]:
@@ -63,3 +64,16 @@ def _suspension(make: str) -> Mapping[str, Truth]:
     defended = {"card": ("no",), "raid": ("no",), "map-cache": ("yes",)}.get(make, ())
     why = "no program keeps a die for its time, so that reads do not show one"
     return dict.fromkeys(_SUSPENSION, cannot(why, *defended))
+
+
+def _volumes(make: str, facts: Facts) -> Mapping[str, Truth]:
+    if make == "raid":
+        why = "members clean each for itself, but nothing says that a bit chooses one"
+        return {
+            "internal-volumes": cannot(why, facts["data"], facts["members"]),
+            "volume-stride": cannot(why, facts["chunk"]),
+        }
+    if make in ("card", "set-associative"):
+        return dict.fromkeys(_VOLUMES, cannot("logs are merged where they lie"))
+    why = "one map, which cleans for the whole drive, on a drive that is full and takes full mode"
+    return dict.fromkeys(_VOLUMES, cannot(why, NONE))

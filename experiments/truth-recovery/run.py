@@ -43,6 +43,7 @@ PROBES = (
     "throttling",
     "data-reduction",
     "suspension",
+    "volumes",
 )
 """Parameters whose findings can be compared with the ground truth."""
 FAMILIES: dict[str, Callable[[int], Ssd]] = {"old": draw, "wide": draw_wide}

@@ -207,6 +207,8 @@ def answers(ssd: Ssd) -> dict[str, Answer]:
         "throttled-share": _exactly(None),
         "compression": _exactly(None),
         "deduplication": _exactly(None),
+        # Quick mode does not look for them, and dies that clean each for itself show nothing.
+        "internal-volumes": Answer((NONE,), answerable=False),
         "program-suspension": _exactly(
             "yes" if chips["suspends"] == "programs-and-erases" else "no"
         ),

@@ -63,6 +63,8 @@ PARAMETERS: dict[str, _Parameter] = {
     "deduplication": _Parameter(words=("yes",)),
     "program-suspension": _YES_NO,
     "erase-suspension": _YES_NO,
+    "internal-volumes": _Parameter(("volumes", "")),
+    "volume-stride": _SIZE,
     "spare-space": _Parameter(("", "B")),
     "best-request": _SIZE,
     "mapping": _Parameter(words=("page", "log-block")),

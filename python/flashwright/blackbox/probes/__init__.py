@@ -23,6 +23,7 @@ from flashwright.blackbox.probes.read_buffer import ReadBuffer
 from flashwright.blackbox.probes.slc_cache import SlcCache
 from flashwright.blackbox.probes.suspension import Suspension
 from flashwright.blackbox.probes.throttling import Throttling
+from flashwright.blackbox.probes.volumes import Volumes
 from flashwright.blackbox.probes.write_buffer import WriteBuffer
 from flashwright.drive.findings import Finding, Mark, Plot, Series
 
@@ -47,5 +48,6 @@ PROBES: tuple[Probe, ...] = (
     BestRequest(),
     DataReduction(),
     Suspension(),
+    Volumes(),
 )
 """In the order in which they are asked: later ones go by what earlier ones found."""

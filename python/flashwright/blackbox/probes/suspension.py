@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from flashwright.blackbox.base import UNTESTED, Context, Cost
 from flashwright.blackbox.probes.cliffs import size_of
-from flashwright.blackbox.probes.overwriting import LEAST_BYTES
+from flashwright.blackbox.probes.overwriting import LEAST_BYTES, grain
 from flashwright.blackbox.stats import mad
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 
@@ -46,7 +46,9 @@ _MIB = 1 << 20
 _READ, _REGION, _PIECE = 4096, 64 * _MIB, _MIB
 # Reads while nothing is written; then writes with a read each, first to see how long they disturb reads.
 _QUIET, _FIRST = 512, 96
-_READS = {"quick": 192, "full": 768}
+_READS = {"quick": 192, "full": 384}
+# A program for each unit takes no more than this, and this part of the drive.
+_WIDEST, _PART_OF = 16 * _MIB, 1024
 # The longest program that is looked for, what lies between two writes, and fills the time: at most so many requests.
 _LONGEST_NS, _REST_NS, _FILLERS = 8e6, 10e6, 1500
 # A read is disturbed beyond this quantile of quiet ones, and by this share of one at least.
@@ -61,7 +63,7 @@ _LASTS = 0.75
 # Disturbed reads by which that is seen, and how far beyond the last of them reads come.
 _LEAST_SEEN, _BEYOND = 4, 1.5
 # A disturbance ends within this share of the time in which reads come; so often they are given more.
-_ENDS, _TRIES = 0.95, 3
+_ENDS, _TRIES = 0.95, 2
 # Of fewer units, which a read meets more seldom, there are up to so many times as many writes.
 _MORE = 4
 # A program takes a few times as long as a read, or the two are hard to tell apart.
@@ -163,24 +165,28 @@ class Suspension:
 
     def cost(self, context: Context) -> Cost:
         """A region, some hundred writes with a read each, and a fill with part of a second round."""
-        stripe = _stripe(context)[0]
-        if stripe is None:
+        if context.target.capacity_bytes < LEAST_BYTES:
             return Cost()
-        units = int(context.known["parallel-units"].value or 1)
-        turns = _TRIES + sum(min(1 << step, _MORE) for step in range(1, units.bit_length()))
-        groups, region = _FIRST + turns * _READS[context.mode], _region(context)
+        # Where the units are not known yet, they may be as many as are asked about.
+        stripe = _stripe(context)[0] or _widest(context)
+        fewer = [1 << step for step in range(1, (stripe // grain(context)).bit_length())]
+        reads = _READS[context.mode]
+        groups = _FIRST + reads * (_TRIES + sum(min(less, _MORE) for less in fewer))
+        whole = _FIRST + reads * (_TRIES + sum(min(less, _MORE) / less for less in fewer))
         pieces = -(-stripe // _PIECE) + 1
-        fillers = groups * (_FILLERS // 2 + pieces)
-        written, requests = region + groups * stripe, region // stripe + groups * pieces + fillers
-        reads = _QUIET * (2 * pieces + 3) + groups
+        region, fillers = _region(context), groups * (_FILLERS // 2 + pieces)
+        written = region + int(whole * stripe)
+        requests = region // stripe + groups * pieces + fillers
+        alone = _QUIET * (2 * pieces + 3) + groups
         if _may_fill(context) and not _outlives(context):
-            again, size = _again(context, stripe), size_of(context)
+            again = _again(context, stripe)
             written += context.target.capacity_bytes + (again + 32) * stripe
-            requests += context.target.capacity_bytes // size + again * (_FILLERS // 4 + pieces)
+            requests += context.target.capacity_bytes // size_of(context)
+            requests += again * (_FILLERS // 4 + pieces)
             fillers += again * (_FILLERS // 4)
-            reads += again
-        read = fillers * context.target.block_bytes + reads * context.up(_READ)
-        return Cost(read, written, requests + reads)
+            alone += again
+        read = fillers * context.target.block_bytes + alone * context.up(_READ)
+        return Cost(read, written, requests + alone)
 
     def run(self, context: Context) -> list[Finding]:
         """Programs first, then erases."""
@@ -212,23 +218,26 @@ def _stripe(context: Context) -> tuple[int | None, str]:
     """Bytes of one program for each unit; or why that is not known."""
     if context.target.capacity_bytes < LEAST_BYTES:
         return None, f"the target has {context.target.capacity_bytes:,} B, too little"
-    units, program = context.known.get("parallel-units"), context.size("program-unit")
-    page = context.size("clustered-page")
+    units = context.known.get("parallel-units")
     count = units.value if units is not None and units.verdict == "found" else None
     if not isinstance(count, int) or count < 1:
-        return (
-            None,
-            "how many units work at once is not known, so neither is what gives each a program",
-        )
-    program = program or (page if count == 1 else None)
-    if program is None:
-        return (
-            None,
-            "what is programmed at once is not known, so neither is what gives each unit a program",
-        )
-    if count * program > context.target.capacity_bytes // 64:
+        why = "how many units work at once is not known, so neither is what gives each a program"
+        return None, why
+    # Of a program whose size is not known several pages may be programmed one after the other.
+    row = context.size("stripe")
+    program = context.size("program-unit") or (
+        row // count if row else context.size("clustered-page")
+    )
+    if not program:
+        return None, "neither a program nor the clustered page is known"
+    if count * program > _widest(context):
         return None, "a program for each unit is too large a part of the drive"
     return count * program, ""
+
+
+def _widest(context: Context) -> int:
+    """The most that a program of each unit may take."""
+    return context.up(min(context.target.capacity_bytes // _PART_OF, _WIDEST))
 
 
 def _region(context: Context) -> int:
