@@ -24,7 +24,6 @@ That takes a fill of the whole drive, which only full mode does, and flushes tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -32,11 +31,12 @@ import numpy.typing as npt
 
 from flashwright.blackbox.base import UNTESTED, Context, Cost
 from flashwright.blackbox.probes.cliffs import size_of
+from flashwright.blackbox.probes.meeting import SUSPENDS, WAITS, Met, met
 from flashwright.blackbox.probes.overwriting import LEAST_BYTES, grain
 from flashwright.blackbox.stats import mad
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 
-__all__ = ["Met", "Suspension", "met"]
+__all__ = ["Suspension"]
 
 Array = npt.NDArray[np.float64]
 Offsets = npt.NDArray[np.int64]
@@ -53,11 +53,6 @@ _WIDEST, _PART_OF = 16 * _MIB, 1024
 _LONGEST_NS, _REST_NS, _FILLERS = 8e6, 10e6, 1500
 # A read is disturbed beyond this quantile of quiet ones, and by this share of one at least.
 _QUANTILE, _LEAST_SHARE = 0.995, 0.15
-# Of the disturbance, the part in which what reads wait is looked at; how many of them there must be.
-_PART, _COUNT = (0.25, 0.7), 12
-# What reads wait over what is left: from the first on they wait for the end, up to the second they do not. A suspension
-# takes always about the same, within this share.
-_WAITS, _SUSPENDS, _ALIKE = 0.7, 0.3, 0.4
 # Of half as many units the disturbance lasts this share at least.
 _LASTS = 0.75
 # Disturbed reads by which that is seen, and how far beyond the last of them reads come.
@@ -74,82 +69,6 @@ _ROUND, _WRITES = 0.4, 12_000
 _HELD, _HELD_NS, _ERASES = 0.5, 0.8e6, 10
 _SPAN_NS = 2.5e6
 _SUREST = 0.95
-
-
-@dataclass(frozen=True)
-class Met:
-    """What reads wait that meet something under way.
-
-    Attributes
-    ----------
-    lasts_ns : float
-        How long it disturbs reads.
-    share : float
-        What reads wait over what is left of it: the median.
-    extra_ns : float
-        What they wait, the median of the same.
-    spread : float
-        How that scatters, as a share of it.
-    count : int
-        How many reads that is.
-    """
-
-    lasts_ns: float
-    share: float
-    extra_ns: float
-    spread: float
-    count: int
-
-    @property
-    def waits(self) -> bool:
-        """Whether reads wait for the end."""
-        return self.share >= _WAITS
-
-    @property
-    def suspends(self) -> bool:
-        """Whether they take their turn at once."""
-        return self.share <= _SUSPENDS and self.spread <= _ALIKE
-
-
-def met(came_ns: Array, extra_ns: Array, least_ns: float) -> Met | None:
-    """How reads fare that come some time after a write.
-
-    Parameters
-    ----------
-    came_ns, extra_ns : array
-        How long after the write each came, and what it took more than a quiet one.
-    least_ns : float
-        What takes so much more is disturbed.
-
-    Returns
-    -------
-    Met or None
-        None if too few were disturbed.
-
-    Examples
-    --------
-    >>> came = np.linspace(0, 2e6, 400)
-    >>> rest = met(came, np.clip(1e6 - came, 0, None), 2e4)
-    >>> round(rest.lasts_ns / 1e6, 1), round(rest.share, 1), rest.waits, rest.suspends
-    (1.0, 1.0, True, False)
-    >>> same = met(came, np.where(came < 1e6, 5e4, 0.0), 2e4)
-    >>> round(same.share, 1), same.waits, same.suspends
-    (0.1, False, True)
-    """
-    disturbed = extra_ns > least_ns
-    if np.count_nonzero(disturbed) < _COUNT:
-        return None
-    # A few may have been disturbed by something else later.
-    lasts = float(np.quantile(came_ns[disturbed], 0.98))
-    low, high = (share * lasts for share in _PART)
-    inside = disturbed & (came_ns >= low) & (came_ns <= high)
-    count = int(np.count_nonzero(inside))
-    if count < _COUNT:
-        return None
-    extra = extra_ns[inside]
-    share = float(np.median(extra / (lasts - came_ns[inside])))
-    middle = float(np.median(extra))
-    return Met(lasts, share, middle, mad(extra) / middle, count)
 
 
 class Suspension:
@@ -487,7 +406,7 @@ def _erases(context: Context, reads: _Reads, programs: Met) -> Finding:
             f"{text}; but these differ among themselves, so that data may have been moved as well."
         )
         return unknown(name, why, "", (plot,), **figures)
-    if share >= _WAITS and figures["waited_ns"] > 1.5 * programs.lasts_ns:
+    if share >= WAITS and figures["waited_ns"] > 1.5 * programs.lasts_ns:
         return Finding(
             name,
             "found",
@@ -500,7 +419,7 @@ def _erases(context: Context, reads: _Reads, programs: Met) -> Finding:
             (plot,),
             figures,
         )
-    if share <= _SUSPENDS:
+    if share <= SUSPENDS:
         return Finding(
             name,
             "found",
