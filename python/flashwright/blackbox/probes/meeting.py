@@ -75,8 +75,8 @@ def met(came_ns: Array, extra_ns: Array, least_ns: float) -> Met | None:
     --------
     >>> came = np.linspace(0, 2e6, 400)
     >>> rest = met(came, np.clip(1e6 - came, 0, None), 2e4)
-    >>> round(rest.lasts_ns / 1e6, 1), round(rest.share, 1), rest.waits, rest.suspends
-    (1.0, 1.0, True, False)
+    >>> round(rest.lasts_ns / 1e6, 1), round(rest.share), rest.waits, rest.suspends
+    (1.0, 1, True, False)
     >>> same = met(came, np.where(came < 1e6, 5e4, 0.0), 2e4)
     >>> round(same.share, 1), same.waits, same.suspends
     (0.1, False, True)
