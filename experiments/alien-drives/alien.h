@@ -110,6 +110,9 @@ typedef struct drive {
     /* Relative deviation of a service time. */
     double noise;
     u64 now;
+    /* What writes carry: the share of their bytes that no compression shrinks, and whether blocks come again. */
+    double noise_share;
+    int repeats;
     /* Where the clock that is shown begins: a purge restarts that one. */
     u64 epoch;
     /* Writes that waited for cleaning, and how long; what the truth of cleaning is judged by. */

@@ -97,6 +97,7 @@ def library() -> ctypes.CDLL:
     types("alien_block", ctypes.c_uint32, drive)
     types("alien_now", number, drive)
     types("alien_idle", None, drive, number)
+    types("alien_carry", None, drive, ctypes.c_double, ctypes.c_int)
     types("alien_purge", ctypes.c_int, drive)
     types("alien_audit", number, drive)
     types("alien_facts", ctypes.c_int, drive)
@@ -173,6 +174,10 @@ class Alien:
     def idle(self, nanos: int) -> None:
         """Let time pass."""
         self._library.alien_idle(self._drive, nanos)
+
+    def carry(self, noise_share: float, repeats: bool) -> None:
+        """What writes carry from now on: the share of them that is noise, and whether blocks come again."""
+        self._library.alien_carry(self._drive, noise_share, int(repeats))
 
     def play(
         self,

@@ -58,6 +58,4 @@ def _program_unit(make: str, facts: Facts) -> Truth:
         return cannot(why, facts["page"], facts["block"])
     if make == "hashed":
         return cannot("neighbours lie on dies by a hash", facts["page"], facts["unit"])
-    if make == "compress":
-        return cannot("data shrink on their way", facts["page"])
     return exactly("a page of a die", facts["page"])

@@ -22,6 +22,7 @@ import numpy as np
 import truths as development_truths
 from aliens import DEVELOPMENT, HELD_OUT, MAKES, Alien
 from cache_truths import cache_truths
+from data_truths import data_truths
 from load_truths import load_truths
 from truths import Truth, judge
 
@@ -88,6 +89,7 @@ def truths_by(
         **TRUTHS[make](facts, cleaning),
         **cache_truths(make, facts),
         **load_truths(make, facts),
+        **data_truths(make, facts),
     }
 
 

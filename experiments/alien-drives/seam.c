@@ -14,6 +14,7 @@ u64 alien_capacity(const drive *d);
 u32 alien_block(const drive *d);
 u64 alien_now(const drive *d);
 void alien_idle(drive *d, u64 ns);
+void alien_carry(drive *d, double noise_share, int repeats);
 int alien_purge(drive *d);
 u64 alien_audit(const drive *d);
 int alien_facts(const drive *d);
@@ -45,6 +46,7 @@ drive *alien_new(int index, u64 seed)
     for (const char *c = d->make->name; *c; c++)
         d->random.state = mix(d->random.state + (u8)*c);
     d->block_bytes = 512;
+    d->noise_share = 1;
     d->make->draw(d);
     d->make->renew(d);
     return d;
@@ -74,6 +76,12 @@ u64 alien_now(const drive *d)
 void alien_idle(drive *d, u64 ns)
 {
     d->now += ns;
+}
+
+void alien_carry(drive *d, double noise_share, int repeats)
+{
+    d->noise_share = noise_share;
+    d->repeats = repeats;
 }
 
 int alien_purge(drive *d)

@@ -41,6 +41,9 @@ PROBES = (
     "map-reach",
     "pauses",
     "throttling",
+    "data-reduction",
+    "suspension",
+    "volumes",
 )
 """Parameters whose findings can be compared with the ground truth."""
 FAMILIES: dict[str, Callable[[int], Ssd]] = {"old": draw, "wide": draw_wide}
@@ -74,6 +77,11 @@ def expected(built: Truth) -> dict[str, object]:
         "map-reach": NONE,
         "pause-period": NONE,
         "throttled-share": NONE,
+        "compression": NONE,
+        "deduplication": NONE,
+        # The engine of clusters suspends nothing.
+        "program-suspension": "no",
+        "erase-suspension": "no",
         "program-unit": HIDDEN
         if built.clustered_page is None or not striped
         else built.clustered_page,

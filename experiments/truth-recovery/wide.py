@@ -205,6 +205,17 @@ def answers(ssd: Ssd) -> dict[str, Answer]:
         "flush-honoured": _exactly("yes" if wrote else None),
         "pause-period": _exactly(None),
         "throttled-share": _exactly(None),
+        "compression": _exactly(None),
+        "deduplication": _exactly(None),
+        # Quick mode does not look for them, and dies that clean each for itself show nothing.
+        "internal-volumes": Answer((NONE,), answerable=False),
+        "program-suspension": _exactly(
+            "yes" if chips["suspends"] == "programs-and-erases" else "no"
+        ),
+        # RAM that outlives a loss of power hides erases.
+        "erase-suspension": Answer(
+            ("no" if chips["suspends"] == "nothing" else "yes",), answerable=not ram
+        ),
         **_of_cache(config, capacity),
     }
     if ram:

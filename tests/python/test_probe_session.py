@@ -184,3 +184,37 @@ def test_bad_input(
 ) -> None:
     assert command(["probe", *arguments]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_the_page_begins_with_what_is_known_and_says_what_contradicts_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Told:
+        NAME, ABOUT = "told", "told"
+        PARAMETERS = ("clustered-page", "clustered-block", "read-buffer")
+        page_bytes = 16 << 10
+
+        def cost(self, context: Context) -> Cost:
+            return Cost()
+
+        def run(self, context: Context) -> list[Finding]:
+            return [
+                Finding("clustered-page", "found", self.page_bytes, "B", confidence=0.7, why="p"),
+                Finding("clustered-block", "found", 4 << 20, "B", confidence=0.9, why="b"),
+                Finding("read-buffer", "unknown", why="not seen"),
+            ]
+
+    probing = Told()
+    monkeypatch.setattr(session, "PROBES", [probing])
+    pages = []
+    for name, size in (("agree", 16 << 10), ("contradict", 12 << 10)):
+        probing.page_bytes = size
+        session.probe(DRIVE, mode="quick").report(tmp_path / name)
+        pages.append((tmp_path / name).read_text(encoding="utf-8"))
+    agree, contradict = pages
+    known, summary = (agree.index(f">{text}</h2>") for text in ("What is known of it", "Summary"))
+    assert known < summary < agree.index(">What to do</h2>")
+    assert "clustered-page: 16 KiB" in agree and "Cannot tell: read-buffer." in agree
+    assert "No two findings contradict each other." in agree and "What contradicts" not in agree
+    table = contradict[contradict.index(">What contradicts</h2>") :]
+    assert "clustered-page" in table.split("</table>")[0]

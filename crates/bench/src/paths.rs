@@ -4,7 +4,7 @@
 use crate::host::Null;
 use crate::step;
 use crate::traces;
-use flashwright_block::{Request, RequestKind, Rng, Seed, below};
+use flashwright_block::{Contents, Request, RequestKind, Rng, Seed, below};
 use flashwright_host::{Stack, StackSettings};
 use flashwright_probe::Pattern;
 use flashwright_sim::{Pace, Phase, Precondition, RunSettings, Simulation, SourceSpec, Window};
@@ -249,7 +249,13 @@ impl Counted {
         let kinds: Vec<RequestKind> =
             (0..count).map(|at| if at % 2 == 0 { RequestKind::Write } else { RequestKind::Read }).collect();
         let sectors = vec![8; count];
-        let pattern = Pattern { kinds: &kinds, first_sectors: &first_sectors, sectors: &sectors, depth: 8 };
+        let pattern = Pattern {
+            kinds: &kinds,
+            first_sectors: &first_sectors,
+            sectors: &sectors,
+            depth: 8,
+            contents: Contents::Noise,
+        };
         measured(|| {
             let samples = flashwright_probe::play(&mut ssd, &pattern, || true).map_err(|error| error.to_string())?;
             std::hint::black_box(samples);

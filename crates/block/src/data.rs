@@ -2,6 +2,27 @@
 
 use crate::{BlockDevice, IoError, Request, RequestKind, SECTOR_BYTES, Tag};
 
+/// What the bytes of writes are like that bring no data of a client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contents {
+    /// Bytes that no drive can shrink or find twice.
+    #[default]
+    Noise,
+    /// In each sector, so many bytes that no drive can shrink, and zeros; with 0 bytes nothing but zeros.
+    Shrinking {
+        /// At most [`SECTOR_BYTES`].
+        noise: u16,
+    },
+    /// Bytes that no drive can shrink, but finds again: those of [`Contents::REPEATED_BYTES`], by their address.
+    Repeated,
+}
+
+impl Contents {
+    /// Addresses so far apart hold the same bytes if these are [`Contents::Repeated`]. Blocks that are looked at together for
+    /// what they share are shorter.
+    pub const REPEATED_BYTES: u64 = 1 << 20;
+}
+
 /// A block device that keeps written bytes and returns them to reads.
 ///
 /// ```text

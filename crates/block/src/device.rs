@@ -1,6 +1,6 @@
 //! The block-device interface.
 
-use crate::{Bytes, Completion, HoldsData, Nanos, Request, RequestKind, SECTOR_BYTES};
+use crate::{Bytes, Completion, Contents, HoldsData, Nanos, Request, RequestKind, SECTOR_BYTES};
 
 /// The visible properties of a device: size and grain, but no internals.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,6 +210,12 @@ pub trait BlockDevice {
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
         None
     }
+
+    /// What the bytes of later writes are like that bring no data. Ignored by devices to which all data are alike, as
+    /// simulated drives, and by those whose clients bring the data.
+    fn carries(&mut self, contents: Contents) {
+        let _ = contents;
+    }
 }
 
 /// A device chosen at run time. Costs an indirect call per request.
@@ -234,6 +240,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
     }
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
         (**self).holds_data()
+    }
+    fn carries(&mut self, contents: Contents) {
+        (**self).carries(contents);
     }
 }
 

@@ -18,7 +18,7 @@ mod request;
 mod system;
 mod units;
 
-pub use data::HoldsData;
+pub use data::{Contents, HoldsData};
 pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
 pub use queue::{Arbiter, ByDirection, DriverQueue, Fifo, Places, Shared, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};

@@ -13,11 +13,11 @@
 
 use crate::consent::{Access, Kind, Target};
 use crate::held::{Held, Load};
-use crate::noise::Noise;
+use crate::noise::{Noise, Prepared};
 use crate::ring::{Operation, Ring};
 use flashwright_block::{
-    BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request, RequestKind,
-    SECTOR_BYTES, Seed, Tag, Waiting,
+    BlockDevice, Bounds, Bytes, Completion, Contents, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
+    RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -95,8 +95,8 @@ struct Running {
     tag: Tag,
     request: Request,
     start: Nanos,
-    /// Bytes at the start of the buffer that hold noise of an earlier write.
-    noisy: usize,
+    /// What the buffer holds of an earlier write.
+    prepared: Prepared,
     /// Whether it is a trim that punches a hole.
     as_hole: bool,
     /// Whether it is a write of zeros that the file system or the device lays out by itself.
@@ -107,7 +107,8 @@ struct Running {
 
 /// A target as a block device. Its clock starts when it is created.
 ///
-/// Data of reads are discarded and writes carry data that no drive can compress, unless [`Options::keeps_data`]. Dropping the disk waits for requests in
+/// Data of reads are discarded and writes carry what [`BlockDevice::carries`] says, by default data that no drive can compress, unless
+/// [`Options::keeps_data`]. Dropping the disk waits for requests in
 /// flight.
 pub struct Disk {
     info: DeviceInfo,
@@ -210,7 +211,7 @@ impl Disk {
         let slot = self.free.pop().expect("there are as many slots as places");
         let (offset, bytes) = (request.first_sector * SECTOR_BYTES, bytes_of(&request));
         let short = || u32::try_from(bytes).expect("longer requests are refused");
-        let mut noisy = self.running[slot as usize].noisy;
+        let mut prepared = self.running[slot as usize].prepared;
         // Only a write of bytes can be durable by itself.
         let as_zeros = self.held.is_some() && load == Load::None && self.lays_zeros && !request.fua;
         let operation = match request.kind {
@@ -223,14 +224,13 @@ impl Disk {
                 }
             }
             RequestKind::Read => {
-                noisy = 0;
+                prepared = Prepared::default();
                 Operation::Read { offset, bytes: short() }
             }
             RequestKind::Write => {
                 let bytes = short();
                 let buffer = &mut self.ring.buffer(slot, bytes as usize)[..bytes as usize];
-                self.noise.prepare(buffer, noisy);
-                noisy = noisy.max(buffer.len());
+                prepared = self.noise.prepare(buffer, offset, prepared);
                 Operation::Write { offset, bytes, durable: request.fua }
             }
             RequestKind::Trim if self.discards => Operation::Discard { offset, bytes },
@@ -239,7 +239,7 @@ impl Disk {
         };
         let (as_hole, wanted) = (!self.discards, load == Load::Wanted);
         let start = self.now();
-        self.running[slot as usize] = Running { tag, request, start, noisy, as_hole, as_zeros, wanted };
+        self.running[slot as usize] = Running { tag, request, start, prepared, as_hole, as_zeros, wanted };
         self.ring.push(slot, operation);
     }
 
@@ -448,6 +448,10 @@ impl BlockDevice for Disk {
 
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
         if self.held.is_some() { Some(self) } else { None }
+    }
+
+    fn carries(&mut self, contents: Contents) {
+        self.noise.carries(contents);
     }
 }
 

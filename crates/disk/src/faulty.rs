@@ -2,7 +2,7 @@
 
 use crate::disk::{cut_short, place};
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, Rng, SECTOR_BYTES, Seed, Tag, chance,
+    Ahead, BlockDevice, Completion, Contents, DeviceInfo, IoError, Nanos, Request, Rng, SECTOR_BYTES, Seed, Tag, chance,
 };
 
 /// Which requests fail, in order of submission.
@@ -113,6 +113,10 @@ impl<D: BlockDevice> BlockDevice for Faulty<D> {
 
     fn expect(&self, requests: &[Request], ahead: Ahead) {
         self.inner.expect(requests, ahead);
+    }
+
+    fn carries(&mut self, contents: Contents) {
+        self.inner.carries(contents);
     }
 }
 

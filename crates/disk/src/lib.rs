@@ -19,4 +19,4 @@ mod ring;
 pub use consent::{Access, Kind, Refusal, Target, Why, open};
 pub use disk::{DEPTH_MAX, Disk, DiskError, Options, place};
 pub use faulty::{Effect, Faulty, Which};
-pub use noise::Noise;
+pub use noise::{Noise, Prepared};

@@ -4,7 +4,7 @@
 //! It sees only the block-device interface: this crate does not depend on the simulator, so a probe of a simulated
 //! drive knows no more than a probe of a real one. The times are interpreted elsewhere.
 
-use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Tag};
+use flashwright_block::{BlockDevice, Completion, Contents, IoError, Nanos, Request, RequestKind, Tag};
 use std::fmt;
 
 /// Requests to play, column by column; all columns have the same length.
@@ -18,6 +18,8 @@ pub struct Pattern<'a> {
     pub sectors: &'a [u32],
     /// Requests outstanding, 1 or more.
     pub depth: usize,
+    /// What the data of its writes are like.
+    pub contents: Contents,
 }
 
 /// When the requests of a pattern were submitted and completed, on the device's clock. Requests that were never
@@ -60,7 +62,7 @@ const LOOK: usize = 64;
 /// when it returns. It calls `go_on` from time to time; when that returns false, it submits nothing more.
 ///
 /// ```
-/// # use flashwright_block::{BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag};
+/// # use flashwright_block::{BlockDevice, Bytes, Completion, Contents, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag};
 /// # use flashwright_probe::{Pattern, play};
 /// # /// A device that takes a microsecond a sector.
 /// # struct Slow(u64, Vec<Completion>);
@@ -82,7 +84,13 @@ const LOOK: usize = 64;
 /// #     }
 /// # }
 /// # let mut device = Slow(0, Vec::new());
-/// let pattern = Pattern { kinds: &[RequestKind::Read; 2], first_sectors: &[0, 8], sectors: &[8, 16], depth: 1 };
+/// let pattern = Pattern {
+///     kinds: &[RequestKind::Read; 2],
+///     first_sectors: &[0, 8],
+///     sectors: &[8, 16],
+///     depth: 1,
+///     contents: Contents::Noise,
+/// };
 /// let samples = play(&mut device, &pattern, || true)?;
 /// assert_eq!(samples.submitted, [Nanos(0), Nanos(8_000)]);
 /// assert_eq!(samples.ended, [Nanos(8_000), Nanos(24_000)]);
@@ -100,9 +108,10 @@ pub fn play<D: BlockDevice + ?Sized>(
     pattern: &Pattern<'_>,
     mut go_on: impl FnMut() -> bool,
 ) -> Result<Samples, Failed> {
-    let Pattern { kinds, first_sectors, sectors, depth } = *pattern;
+    let Pattern { kinds, first_sectors, sectors, depth, contents } = *pattern;
     assert!(kinds.len() == first_sectors.len() && kinds.len() == sectors.len(), "columns of one length");
     assert!(depth > 0, "at least one request outstanding");
+    device.carries(contents);
     let mut samples = Samples { submitted: Vec::with_capacity(kinds.len()), ended: vec![NEVER_ENDED; kinds.len()] };
     // Outstanding requests by tag; at most `depth`, so a scan is quick.
     let mut outstanding: Vec<(Tag, usize)> = Vec::with_capacity(depth);

@@ -1,6 +1,8 @@
 //! Playing that fails: it waits for everything outstanding, and the error contains the measurements.
 
-use flashwright_block::{BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag};
+use flashwright_block::{
+    BlockDevice, Bytes, Completion, Contents, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag,
+};
 use flashwright_probe::{NEVER_ENDED, Pattern, play};
 use std::collections::VecDeque;
 
@@ -50,8 +52,13 @@ impl BlockDevice for Device {
     }
 }
 
-const PATTERN: Pattern<'_> =
-    Pattern { kinds: &[RequestKind::Read; 20], first_sectors: &[0; 20], sectors: &[8; 20], depth: 4 };
+const PATTERN: Pattern<'_> = Pattern {
+    kinds: &[RequestKind::Read; 20],
+    first_sectors: &[0; 20],
+    sectors: &[8; 20],
+    depth: 4,
+    contents: Contents::Noise,
+};
 
 fn us(times: &[Nanos]) -> Vec<u64> {
     times.iter().map(|time| time.0 / 1000).collect()

@@ -1,7 +1,9 @@
 //! The device under test of probes and experiments: a real device or file, or a simulated drive, with the same calls.
 
 use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, caught, run_error};
-use flashwright_block::{BlockDevice, Bytes, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed};
+use flashwright_block::{
+    BlockDevice, Bytes, Completion, Contents, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed,
+};
 use flashwright_disk::{Access, Disk, Kind, Options};
 use flashwright_probe::{Pattern, idle, play};
 use flashwright_serve::{Refused, Remote, RemoteOptions, Uri};
@@ -40,6 +42,8 @@ pub struct Target {
     seed: Seed,
     /// Its visible properties.
     info: String,
+    /// What the data of writes are like.
+    contents: Mutex<Contents>,
 }
 
 /// Interval between two checks for Ctrl-C.
@@ -115,7 +119,8 @@ impl Target {
         told["capacity_bytes"] = json!(info.capacity.0);
         told["block_bytes"] = json!(info.sector.0);
         told["queue_depth"] = json!(info.queue_depth);
-        Ok(Self { device: Mutex::new(Some(device)), settings, seed, info: told.to_string() })
+        let contents = Mutex::new(Contents::Noise);
+        Ok(Self { device: Mutex::new(Some(device)), settings, seed, info: told.to_string(), contents })
     }
 
     /// Its visible properties, as JSON.
@@ -131,6 +136,22 @@ impl Target {
     /// Lets time pass.
     fn idle(&self, py: Python<'_>, nanos: u64) -> PyResult<()> {
         py.detach(|| self.with(|device| idle(device.as_device(), Nanos(nanos)).map_err(|error| failed(&error))))
+    }
+
+    /// What the data of writes are like from now on: so much of each sector is noise and the rest zeros, or noise repeats.
+    fn carry(&self, noise_share: f64, repeats: bool) -> PyResult<()> {
+        if !(0.0..=1.0).contains(&noise_share) {
+            return Err(WorkloadError::new_err(format!("noise_share: found {noise_share}, expected 0 to 1")));
+        }
+        // At most the bytes of a sector, as a share of it.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let noise = (noise_share * SECTOR_BYTES as f64).round() as u16;
+        *self.contents.lock().expect("no call before this one panicked") = match (repeats, u64::from(noise)) {
+            (true, _) => Contents::Repeated,
+            (false, SECTOR_BYTES) => Contents::Noise,
+            (false, _) => Contents::Shrinking { noise },
+        };
+        Ok(())
     }
 
     /// Plays requests in a closed loop; returns when each was submitted and completed. After `seconds` of wall-clock
@@ -156,6 +177,7 @@ impl Target {
         let wrong_time = |_| WorkloadError::new_err("pattern: expected seconds from 0 up");
         let limit = seconds.map(Duration::try_from_secs_f64).transpose().map_err(wrong_time)?;
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let contents = *self.contents.lock().expect("no call before this one panicked");
         let (mut interrupted, mut late) = (None, false);
         let samples = py.detach(|| {
             let mut looked = Instant::now();
@@ -167,7 +189,7 @@ impl Target {
                 }
                 interrupted.is_none() && !late
             };
-            let pattern = Pattern { kinds: &kinds, first_sectors, sectors, depth };
+            let pattern = Pattern { kinds: &kinds, first_sectors, sectors, depth, contents };
             self.with(|device| play(device.as_device(), &pattern, go_on).map_err(|ended| failed(&ended.error)))
         })?;
         if let Some(stopped) = interrupted {

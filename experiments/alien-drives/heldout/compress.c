@@ -1,8 +1,9 @@
 /* Make "compress": a controller that compresses and packs what is left, byte by byte.
  *
- * The seam carries no data, so the ratio of a drive's data is drawn, and each write of a unit has it with some noise; a
- * share of writes is a duplicate and only changes the map. A unit is a record of so many bytes in a log; valid bytes
- * of each block are counted, and cleaning moves records. So the room to spare depends on the data.
+ * The seam says how much of the data is noise, which does not shrink, and whether blocks repeat. How much of the rest the
+ * engine finds is drawn, with some noise for each write of a unit; half of the drives also find blocks that repeat, and only
+ * change the map. A unit is a record of so many bytes in a log; valid bytes of each block are counted, and cleaning
+ * moves records. So the room to spare depends on the data.
  */
 #include "../alien.h"
 
@@ -20,7 +21,8 @@ typedef struct {
     /* Records of a block: units in the order of their writes, a list through them. */
     u32 *first_in, *next, *prior;
     u32 open[2], empties, hand;
-    double ratio, ratio_noise, duplicates;
+    double finds, finds_noise;
+    int dedupes;
     double read_ns, program_ns, erase_ns, overhead_ns, byte_ns, engine_byte_ns, buffer_bytes;
     double in_ram, backlog_ns;
     u64 as_of, die_free[DIES_MAX], link_free, programmed, waiting_bytes;
@@ -43,10 +45,10 @@ static void draw(drive *d)
     s->overhead_ns = rng_between(r, 8e3, 25e3);
     /* The engine keeps up with the link, or nearly. */
     s->engine_byte_ns = s->byte_ns * rng_between(r, 0.5, 1.2);
-    /* From data that do not compress to those that shrink to a third; duplicates among them. */
-    s->ratio = rng_between(r, 0.35, 1.0);
-    s->ratio_noise = rng_between(r, 0.02, 0.2);
-    s->duplicates = rng_unit(r) < 0.5 ? 0 : rng_between(r, 0.02, 0.3);
+    /* From engines that find half of what could be saved, such as short windows, to those that find nearly all. */
+    s->finds = rng_between(r, 0.5, 1.0);
+    s->finds_noise = rng_between(r, 0.02, 0.2);
+    s->dedupes = rng_unit(r) < 0.5;
     s->buffer_bytes = (double)(PICK(r, 256, 512, 1024, 2048) * KIB);
     s->block_bytes = s->dies * s->page_bytes * (u32)PICK(r, 16, 32);
     s->blocks = (u32)ceil((double)d->capacity_bytes * rng_between(r, 1.07, 1.28) / s->block_bytes) + 6;
@@ -63,10 +65,10 @@ static void draw(drive *d)
     fact(d, "unit", UNIT);
     fact(d, "page", s->page_bytes);
     fact(d, "block", s->block_bytes);
-    fact(d, "ratio", s->ratio);
-    fact(d, "duplicates", s->duplicates);
+    fact(d, "finds", s->finds);
+    fact(d, "dedupes", s->dedupes);
     fact(d, "buffer", s->buffer_bytes);
-    fact(d, "drain_rate", s->dies * s->page_bytes / s->program_ns * 1e9 / (s->ratio * (1 - s->duplicates)));
+    fact(d, "drain_rate", s->dies * s->page_bytes / s->program_ns * 1e9);
     fact(d, "link_rate", 1e9 / fmax(s->byte_ns, s->engine_byte_ns));
     fact(d, "spare", (double)(s->blocks - 4) * s->block_bytes / (double)d->capacity_bytes - 1);
     fact(d, "flush_ns", s->overhead_ns);
@@ -189,7 +191,7 @@ static u64 sense(compress_drive *s, u32 unit, u64 now)
 static void put(compress_drive *s, u32 unit, u64 now)
 {
     s->head.host_units++;
-    if (rng_unit(&s->head.random) < s->duplicates) {
+    if (s->dedupes && s->head.repeats && rng_unit(&s->head.random) < 0.98) {
         /* The map points to what is there; it reads as a record of no bytes of its own. */
         drop(s, unit);
         return;
@@ -197,7 +199,8 @@ static void put(compress_drive *s, u32 unit, u64 now)
     double cost = clean(s);
     if (cost > 0)
         stalled(&s->head, (u64)cost);
-    double bytes = UNIT * s->ratio * (1 + s->ratio_noise * rng_normal(&s->head.random));
+    double saved = s->finds * (1 - s->head.noise_share);
+    double bytes = UNIT * (1 - saved * (1 + s->finds_noise * rng_normal(&s->head.random)));
     u32 kept = (u32)fmin(UNIT, fmax(64, bytes));
     append(s, unit, kept, 0);
     s->in_ram += kept;

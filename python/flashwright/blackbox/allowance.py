@@ -35,21 +35,22 @@ LIMITS_S: Mapping[Mode, float] = {"quick": 30 * 60.0, "full": 8 * 3600.0}
 # Of that, what each probe is sure of; most to those that others build on and that write the drive several times.
 _SHARES = {
     "plausible": 0.025,
-    "clustered-page": 0.14,
-    "slc-cache": 0.10,
-    "mapping": 0.18,
-    "clustered-block": 0.10,
-    "parallelism": 0.08,
+    "clustered-page": 0.13,
+    "slc-cache": 0.095,
+    "mapping": 0.17,
+    "clustered-block": 0.095,
+    "parallelism": 0.075,
     "read-buffer": 0.05,
     "prefetch": 0.05,
-    "write-buffer": 0.06,
+    "write-buffer": 0.055,
     "buffer-kind": 0.02,
     "flush": 0.03,
     "cleaning": 0.02,
     "map-reach": 0.05,
     "pauses": 0.02,
-    "throttling": 0.045,
-    "best-request": 0.03,
+    "throttling": 0.04,
+    "best-request": 0.025,
+    "data-reduction": 0.02,
 }
 _SHARE = 0.015
 # How much of its plan a probe takes at the least if it comes to a verdict, as seen on the bundled drives; a plan is for
@@ -86,6 +87,8 @@ _USUAL = {
     "cleaning": 0.4,
     "pauses": 0.5,
     "throttling": 0.8,
+    "data-reduction": 0.9,
+    "suspension": 0.1,
 }
 
 

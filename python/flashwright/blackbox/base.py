@@ -211,13 +211,15 @@ def chosen(listed: Sequence[_N], names: Iterable[str], hint: str) -> list[_N]:
 
 
 def kib(size_bytes: float) -> str:
-    """A size as text, in KiB or MiB.
+    """A size as text, in KiB or MiB; a large one that is round in neither in GiB.
 
     Examples
     --------
-    >>> kib(16384), kib(261120), kib(4 << 20), kib(512)
-    ('16 KiB', '255 KiB', '4 MiB', '0.5 KiB')
+    >>> kib(16384), kib(261120), kib(4 << 20), kib(512), kib(5654712320)
+    ('16 KiB', '255 KiB', '4 MiB', '0.5 KiB', '5.266 GiB')
     """
     if size_bytes >= 1 << 20 and size_bytes % (1 << 20) == 0:
         return f"{int(size_bytes) >> 20} MiB"
+    if size_bytes >= 1 << 30:
+        return f"{size_bytes / (1 << 30):.4g} GiB"
     return f"{size_bytes / 1024:.6g} KiB"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from flashwright.errors import DeviceError, TargetError
 
-__all__ = ["CODES", "SECTOR", "Core", "Guarded", "Range"]
+__all__ = ["CODES", "SECTOR", "Carrying", "Core", "Guarded", "Range"]
 
 CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
 SECTOR = 512
@@ -84,6 +84,23 @@ class Core(Protocol):
         ...
 
 
+@runtime_checkable
+class Carrying(Protocol):
+    """A device to which the data of writes are not all alike; a :class:`Core` may be one."""
+
+    def carry(self, noise_share: float, repeats: bool) -> None:
+        """What the data of writes are like from now on.
+
+        Parameters
+        ----------
+        noise_share : float
+            Share of each sector that is noise; the rest are zeros.
+        repeats : bool
+            Whether the noise of a MiB comes again at each MiB of addresses.
+        """
+        ...
+
+
 class Guarded:
     """A part of a device, for reads and writes or for reads alone: whatever is asked of the device passes here.
 
@@ -125,6 +142,11 @@ class Guarded:
             placed = np.where(kinds == CODES["flush"], 0, first_sectors + np.uint64(self._first))
             first_sectors = placed.astype(np.uint64)
         return self._core.play(kinds, first_sectors, sectors, depth, seconds)
+
+    def carry(self, noise_share: float, repeats: bool) -> None:
+        """What the data of writes are like from now on; nothing to a model that makes no difference between them."""
+        if isinstance(self._core, Carrying):
+            self._core.carry(noise_share, repeats)
 
     def purge(self) -> bool:
         """Renew a whole device; of a part of one discard what lies there."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from flashwright.blackbox import counted
+from flashwright.blackbox.profile import Profile
 from flashwright.blackbox.twin.check import Check
 from flashwright.blackbox.twin.model import Residual
 from flashwright.drive.findings import Finding, Plot, Series
@@ -66,6 +67,7 @@ class ProbedView(Protocol):
     def beside(self) -> Sequence[str]: ...
     @property
     def json(self) -> Mapping[str, Any]: ...
+    def profile(self) -> Profile: ...
 
 
 def value(finding: Finding) -> str:
@@ -166,6 +168,7 @@ def probe_page(
         ]
         for finding in result.findings.values()
     ]
+    contradicting = _contradictions(result)
     return Findings(
         title=f"Probes of {target['name']}",
         facts=[
@@ -188,13 +191,16 @@ def probe_page(
             "written": "Data that all probes together wrote to the device.",
             "read": "Data that all probes together read from the device.",
         },
+        front=[_certainty(result, columns)] if told else [],
         table=Table(
             ["Parameter", "Verdict", "95 % interval", "Confidence", "Why"], rows, prose=True
         ),
+        beside=[*contradicting, *_to_do(result)],
         explained=[
             "Confidence is the share of resamplings of the measurements, or of independent checks, that give "
             "the same verdict, but no more than the share of such verdicts that were right on drives of known truth. "
-            "The evidence of each is below: raw points, the curve fitted to them, and the value found."
+            "The evidence of each is below: raw points, the curve fitted to them, and the value found.",
+            *([] if contradicting else ["No two findings contradict each other."]),
         ],
         sections=[
             Section(finding.parameter, finding.parameter, charts, stacked=True)
@@ -211,6 +217,66 @@ def probe_page(
             *result.beside,
         ],
     )
+
+
+def _certainty(result: ProbedView, columns: Columns) -> Section:
+    """How sure each verdict is: the first that a reader sees."""
+    told = [one for one in result.findings.values() if one.verdict != "unknown"]
+    names = [f"{one.parameter}: {value(one)}" for one in told]
+    surest = columns.add("certainty", np.array([one.confidence for one in told]))
+    view = {
+        "name": "",
+        "x": axis("", "index", names=names),
+        "y": axis("confidence", "share", min=0, max=1),
+        "series": [{"part": "confidence", "colour": 0, "y": surest}],
+    }
+    open_ = [one.parameter for one in result.findings.values() if one.verdict == "unknown"]
+    caption = (
+        "No verdict claims more than the share of verdicts of its kind that were right on drives of known truth, and "
+        "one that nothing tested no more than 85 %."
+    )
+    notes = (f"Cannot tell: {', '.join(open_)}.",) if open_ else ()
+    chart = Chart("certainty", "How sure", caption, kind="bars", views=[view], notes=notes)
+    return Section("known", "What is known of it", [chart], stacked=True)
+
+
+def _contradictions(result: ProbedView) -> list[tuple[str, Table, str]]:
+    """Findings that do not go together, of which a profile keeps the surer one."""
+    kept = result.profile().findings
+    rows = [
+        [Cell(one.parameter), Cell(value(one)), Cell(kept[one.parameter].why)]
+        for one in result.findings.values()
+        if one.verdict != "unknown" and kept[one.parameter].verdict == "unknown"
+    ]
+    if not rows:
+        return []
+    table = Table(["Parameter", "Verdict", "What it contradicts"], rows, prose=True)
+    return [("What contradicts", table, "A profile keeps the surer of two that contradict.")]
+
+
+def _to_do(result: ProbedView) -> list[tuple[str, Table, str]]:
+    """What follows for the host of the drive."""
+    from flashwright.blackbox.hosting import host_advice
+
+    if result.doubts or result.target["kind"] not in ("block-device", "simulated"):
+        return []
+    lines = [line for line in host_advice(result.profile()).lines if line.given and line.rests_on]
+    rows = [
+        [
+            Cell(line.topic),
+            Cell(line.text),
+            Cell(", ".join(line.rests_on)),
+            Cell(text.ABSENT)
+            if line.confidence is None
+            else Cell(text.share(line.confidence), line.confidence),
+        ]
+        for line in lines
+    ]
+    if not rows:
+        return []
+    table = Table(["For the host", "What to do", "Rests on", "Confidence"], rows, prose=True)
+    more = "`flashwright advise host` has the commands, and what to do where nothing was found."
+    return [("What to do", table, more.replace("`", ""))]
 
 
 _LEVELS = ("mean", "p50", "p90", "p99", "p99.9")

@@ -131,7 +131,7 @@ def _digest_of_probes() -> str:
         __name__,
         *(
             f"flashwright.blackbox.{name}"
-            for name in ("allowance", "base", "guard", "stats", "target")
+            for name in ("allowance", "base", "contents", "guard", "stats", "target")
         ),
         "flashwright.blackbox.withheld",
         "flashwright.drive.findings",

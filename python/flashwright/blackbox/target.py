@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from flashwright.blackbox.contents import NOISE, Contents
 from flashwright.blackbox.deadline import Allowance, Deadline, OutOfTimeError
 from flashwright.blackbox.guard import CODES, SECTOR, Core, Guarded, Range
 from flashwright.blackbox.times import Times
@@ -144,6 +145,7 @@ class Target:
         self.writes_allowed = bool(info["writes_allowed"]) and not read_only
         self.bytes_read = self.bytes_written = self.flushes = 0
         self._past_ns = 0
+        self._carried = NOISE
         try:
             self.part = None if part is None else self._checked(part)
         except TargetError:
@@ -249,6 +251,7 @@ class Target:
         sizes_bytes: npt.ArrayLike,
         *,
         depth: int = 1,
+        data: Contents = NOISE,
     ) -> Times:
         """Play requests in a closed loop.
 
@@ -262,6 +265,8 @@ class Target:
             How long they are; flushes have no length.
         depth : int, optional
             Requests outstanding.
+        data : Contents, optional
+            What writes carry. A simulated drive does the same with all data.
 
         Returns
         -------
@@ -290,6 +295,9 @@ class Target:
             )
         first = (offsets // SECTOR).astype(np.uint64)
         sectors = (sizes // SECTOR).astype(np.uint32)
+        if data != self._carried:
+            self._core.carry(data.noise_share, data.repeats)
+            self._carried = data
         parts = []
         for cut in self._paced(self._cuts(sizes, depth), depth):
             if self.watch is not None:

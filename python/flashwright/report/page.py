@@ -68,6 +68,10 @@ class Findings:
         Further tables below the charts: heading, table, and the text below it.
     meanings
         What tiles and badges mean, by their words: shown when the pointer is on them, in a list, and on paper.
+    front
+        Charts above the table: what a reader sees first.
+    beside
+        Further tables between the table and the charts, as `more`.
     """
 
     title: str
@@ -81,6 +85,8 @@ class Findings:
     notes: Sequence[str] = ()
     more: Sequence[tuple[str, Table, str]] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)
+    front: Sequence[Section] = ()
+    beside: Sequence[tuple[str, Table, str]] = ()
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the page, as :func:`write_findings`."""
@@ -88,7 +94,8 @@ class Findings:
 
     def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
-        return figures_of(folder, self.sections, self.columns, [self.title], self.title)
+        charts = [*self.front, *self.sections]
+        return figures_of(folder, charts, self.columns, [self.title], self.title)
 
 
 def write_findings(path: Path, found: Findings) -> None:
@@ -110,7 +117,7 @@ def write_findings(path: Path, found: Findings) -> None:
         Path(path),
         "findings",
         [found.title],
-        found.sections,
+        [*found.front, *found.sections],
         found.columns,
         found.document,
         title=found.title,
@@ -119,6 +126,8 @@ def write_findings(path: Path, found: Findings) -> None:
         table=found.table,
         explained=found.explained,
         notes=found.notes,
+        front=found.front,
+        beside=found.beside,
         more=found.more,
         meanings=found.meanings,
     )

@@ -20,10 +20,10 @@ pub use uri::{Refused, Uri};
 use crate::listen::Stream;
 use crate::wire::{Head, export, flag};
 use flashwright_block::{
-    BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
+    BlockDevice, Bounds, Bytes, Completion, Contents, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
     SECTOR_BYTES, Seed, Tag, Waiting,
 };
-use flashwright_disk::Noise;
+use flashwright_disk::{Noise, Prepared};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Read as _, Write as _};
@@ -50,7 +50,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 
 /// An export as a block device. Its clock starts when it is created.
 ///
-/// Data of reads are dropped, and writes carry data that no drive can compress.
+/// Data of reads are dropped, and writes carry what [`BlockDevice::carries`] says, by default data that no drive can compress.
 pub struct Remote {
     uri: Uri,
     info: DeviceInfo,
@@ -67,8 +67,9 @@ pub struct Remote {
     asked: Asked,
     queue: DriverQueue,
     ready: VecDeque<Completion>,
-    /// Data of writes, of which this many bytes hold noise.
+    /// Data of writes, and what they hold.
     data: Vec<u8>,
+    prepared: Prepared,
     noise: Noise,
     tags: u64,
     dead: Option<IoError>,
@@ -150,6 +151,7 @@ impl Remote {
             queue: DriverQueue::new(depth),
             ready: VecDeque::new(),
             data: Vec::new(),
+            prepared: Prepared::default(),
             noise: Noise::new(options.seed),
             tags: 0,
             dead: None,
@@ -221,9 +223,9 @@ impl Remote {
         let length = u32::try_from(bytes).expect("pieces are short");
         Head::put(&mut self.out, flags, kind, cookie, offset, length);
         if kind == 1 {
-            let (bytes, noisy) = (length as usize, self.data.len());
-            self.data.resize(noisy.max(bytes), 0);
-            self.noise.prepare(&mut self.data[..bytes], noisy);
+            let bytes = length as usize;
+            self.data.resize(self.data.len().max(bytes), 0);
+            self.prepared = self.noise.prepare(&mut self.data[..bytes], offset, self.prepared);
             self.out.extend_from_slice(&self.data[..bytes]);
         }
     }
@@ -399,6 +401,10 @@ impl BlockDevice for Remote {
                 return Ok(false);
             }
         }
+    }
+
+    fn carries(&mut self, contents: Contents) {
+        self.noise.carries(contents);
     }
 }
 

@@ -11,6 +11,7 @@ from flashwright.blackbox.probes.buffer_kind import BufferKind
 from flashwright.blackbox.probes.cleaning import Cleaning
 from flashwright.blackbox.probes.clustered_block import ClusteredBlock
 from flashwright.blackbox.probes.clustered_page import ClusteredPage
+from flashwright.blackbox.probes.data_reduction import DataReduction
 from flashwright.blackbox.probes.flush import Flush
 from flashwright.blackbox.probes.map_reach import MapReach
 from flashwright.blackbox.probes.mapping import Mapping
@@ -20,7 +21,9 @@ from flashwright.blackbox.probes.plausible import Plausible
 from flashwright.blackbox.probes.prefetch import Prefetch
 from flashwright.blackbox.probes.read_buffer import ReadBuffer
 from flashwright.blackbox.probes.slc_cache import SlcCache
+from flashwright.blackbox.probes.suspension import Suspension
 from flashwright.blackbox.probes.throttling import Throttling
+from flashwright.blackbox.probes.volumes import Volumes
 from flashwright.blackbox.probes.write_buffer import WriteBuffer
 from flashwright.drive.findings import Finding, Mark, Plot, Series
 
@@ -43,5 +46,8 @@ PROBES: tuple[Probe, ...] = (
     Pauses(),
     Throttling(),
     BestRequest(),
+    DataReduction(),
+    Suspension(),
+    Volumes(),
 )
 """In the order in which they are asked: later ones go by what earlier ones found."""
