@@ -3,6 +3,7 @@ trace from uniform requests."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import sys
@@ -24,10 +25,7 @@ def experiment() -> Iterator[dict[str, ModuleType]]:
         patch.syspath_prepend(str(FOLDER))
         for name in MODULES:
             patch.delitem(sys.modules, name, raising=False)
-        import run
-        import verdicts  # noqa: F401
-
-        yield {name: sys.modules[name] for name in MODULES} | {"run": run}
+        yield {name: importlib.import_module(name) for name in MODULES}
         for name in MODULES:
             sys.modules.pop(name, None)
 
