@@ -52,6 +52,17 @@ def test_python_fits_generates_and_plays(trace: Path, tmp_path: Path) -> None:
     assert run.json["requests"]["write"] == 400
 
 
+def test_what_is_new_lies_on_new_pages(tmp_path: Path) -> None:
+    """The recording reads no page twice; what is played hardly does."""
+    fitted = fit_trace("bundled:sqlite", requests=40_000)
+    model = workloads.model(fitted.save(tmp_path / "model.toml"))
+    capacity = fitted.figures["footprint"]["most-regions"] * 2**22
+    table = generate(model, requests=40_000, capacity=capacity, seed=2).to_pydict()
+    requests = zip(table["kind"], table["first_sector"], strict=True)
+    reads = [first // 8 for kind, first in requests if kind == "read"]
+    assert len(reads) - len(set(reads)) < len(reads) / 200
+
+
 def test_a_changed_model_is_refused(trace: Path, tmp_path: Path) -> None:
     file = fit_trace(trace).save(tmp_path / "model.toml")
     spec = workloads.model(file).spec

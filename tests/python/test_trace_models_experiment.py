@@ -3,6 +3,7 @@ trace from uniform requests."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "trace-models"
-MODULES = ("figures", "halves", "run")
+MODULES = ("figures", "halves", "run", "verdicts")
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +25,7 @@ def experiment() -> Iterator[dict[str, ModuleType]]:
         patch.syspath_prepend(str(FOLDER))
         for name in MODULES:
             patch.delitem(sys.modules, name, raising=False)
-        import run
-
-        yield {name: sys.modules[name] for name in MODULES} | {"run": run}
+        yield {name: importlib.import_module(name) for name in MODULES}
         for name in MODULES:
             sys.modules.pop(name, None)
 
@@ -50,6 +49,23 @@ def test_untouched_chunks_are_left_out_and_neighbours_stay(
         np.array([5, 10 * 128 + 100, 40 * 128 + 1]), np.array([8, 60, 1])
     )
     assert packed.tolist() == [5, 128 + 100, 3 * 128 + 1]
+
+
+def test_the_table_of_verdicts_is_that_of_the_claims(
+    experiment: dict[str, ModuleType], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    verdicts = experiment["verdicts"]
+    assert verdicts.main(["--check"]) == 0
+    monkeypatch.setattr(verdicts, "TABLE", tmp_path / "verdicts.md")
+    assert verdicts.main(["--check"]) == 1
+    assert verdicts.main([]) == 0 and verdicts.main(["--check"]) == 0
+    searched = [
+        {"given": "", "verdict": "direction only"},
+        {"given": "x: 2", "verdict": "reproduced"},
+    ]
+    claim = {"verdict": "not reproduced", "also": {"y": "reproduced"}, "searched": searched}
+    assert verdicts.otherwise(claim) == ["y", "x: 2 (search)"]
+    assert verdicts.experiment(claim) == "1 other reading, 1 setting"
 
 
 def test_the_footprint_is_whole_chunks_and_a_saved_half_is_the_same(

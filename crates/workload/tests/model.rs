@@ -134,6 +134,26 @@ fn nothing_drifts_once_the_footprint_is_there() {
     assert!(pages(&found) <= 520, "{}", pages(&found));
 }
 
+/// Requests of several pages and runs of them, ten times as long as the trace: no page beyond the bounds is used.
+#[test]
+fn the_footprint_is_as_the_model_says() {
+    let mut rng = Seed(7).stream("test");
+    let mut first = 0;
+    let requests: Vec<Request> = (0..4000)
+        .map(|i| {
+            first = if unit_interval(&mut rng) < 0.3 { below(&mut rng, 500) * 5 } else { first + 3 };
+            Request { sectors: 24, ..write(first, i) }
+        })
+        .collect();
+    let model = fitted(requests);
+    let covered: HashSet<u64> = played(&model, "bounds", "", 40_000)
+        .iter()
+        .flat_map(|request| request.first_sector / 8..request.end_sector().div_ceil(8))
+        .collect();
+    let most = model.footprint.most_pages;
+    assert!((most * 95 / 100..=most).contains(&(covered.len() as u64)), "{} of {most}", covered.len());
+}
+
 #[test]
 fn the_keys_scale_footprint_and_rate() {
     let model = fitted(uniform(20_000, 8192, 1.0, 4));
@@ -152,7 +172,7 @@ fn sizes_and_alignment_come_back() {
     let mut rng = Seed(8).stream("test");
     let requests = (0..5000).map(|i| {
         let big = unit_interval(&mut rng) < 0.25;
-        let first_sector = if big { below(&mut rng, 1000) * 128 } else { below(&mut rng, 8000) * 16 + 7 };
+        let first_sector = if big { below(&mut rng, 4000) * 128 } else { below(&mut rng, 32_000) * 16 + 7 };
         Request { first_sector, sectors: if big { 128 } else { 3 }, ..write(0, i) }
     });
     let found = played(&fitted(requests), "sizes", "", 5000);

@@ -165,6 +165,7 @@ pub(super) fn play(model: &crate::model::Model, plan: &Plan<'_>, scale: f64, rat
         steered: None,
         size: common.size.map(|_| plan.size_sectors),
         align: common.align.map(|_| plan.align_sectors),
+        strict: true,
         pace,
     })
 }

@@ -1,10 +1,15 @@
 //! Up to 16 children of a block in order of last use: a nibble for each.
 
+/// 1 in each nibble.
+const ONES: u64 = 0x1111_1111_1111_1111;
+
 /// The order; the length is kept beside it.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Order {
     nibbles: u64,
     len: u8,
+    /// One bit for each child that was used.
+    used: u16,
 }
 
 impl Order {
@@ -19,7 +24,11 @@ impl Order {
 
     /// How many others were used after `child`; none if it was not used.
     pub(super) fn rank(self, child: usize) -> Option<usize> {
-        (0..self.len()).find(|rank| self.at(*rank) == child)
+        // The lowest nibble that is 0 once the child's is taken from all.
+        let rest = self.nibbles ^ (child as u64 * ONES);
+        let zero = rest.wrapping_sub(ONES) & !rest & (ONES << 3);
+        let rank = zero.trailing_zeros() as usize / 4;
+        (rank < self.len()).then_some(rank)
     }
 
     /// Makes `child` the last one used; says whether it was not in the order before.
@@ -30,12 +39,13 @@ impl Order {
         let moved = if rank >= 15 { u64::MAX } else { (1u64 << (4 * (rank + 1))) - 1 };
         self.nibbles = (self.nibbles & !moved) | (((self.nibbles << 4) | child as u64) & moved);
         self.len += u8::from(found.is_none());
+        self.used |= 1 << child;
         found.is_none()
     }
 
     /// One bit for each child that was used.
     pub(super) fn used(self) -> u32 {
-        (0..self.len()).fold(0, |used, rank| used | 1 << self.at(rank))
+        self.used.into()
     }
 }
 

@@ -11,7 +11,7 @@ use super::runs::{Ahead, End, Runs};
 use super::sizes::{Size, Sizes};
 use super::tree::{
     EXTENTS, FAN, Found, LEAF_PAGES, NEAR, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES, Recent, Tree, WRITE,
-    class, cover, extent,
+    class, extent,
 };
 use crate::generate::{AliasTable, Clock, take_from};
 use flashwright_block::{
@@ -39,6 +39,9 @@ pub(crate) struct Play {
     pub(crate) size: Option<u32>,
     /// Sectors that starts are multiples of, if not the model's.
     pub(crate) align: Option<u64>,
+    /// Whether what is new lands on pages that are, and the bounds hold page by page. Stand-ins are played without: their sizes
+    /// and their number of addresses are forced to published ones, and the papers' claims were run so.
+    pub(crate) strict: bool,
     pub(crate) pace: Arrival,
 }
 
@@ -71,6 +74,27 @@ const TRIES: u32 = 8;
 /// Pages that a request of a size covers.
 fn covered(size: &Size) -> u64 {
     (u64::from(size.offset) + u64::from(size.sectors)).div_ceil(PAGE_SECTORS)
+}
+
+/// The first of the `parts` (a bit each) of `fan` from `start` on and around the end, in steps of `grain`.
+#[inline]
+fn next_part(parts: u32, start: usize, grain: usize, fan: usize) -> Option<usize> {
+    let every = [0xFFFF, 0x5555, 0x1111, 0x0101, 0x0001][grain.trailing_zeros() as usize];
+    let parts = parts & every & ((1 << fan) - 1);
+    let turned = parts >> start | parts << (fan - start);
+    (parts != 0).then(|| (start + turned.trailing_zeros() as usize) % fan)
+}
+
+/// One bit for each page of a block of 64 KiB from which so many pages meet one of `used`.
+#[inline]
+fn crossed(used: u32, pages: u64) -> u32 {
+    let (mut crossed, mut reach, pages) = (used, 1, pages.clamp(1, LEAF_PAGES) as u32);
+    while reach < pages {
+        let step = reach.min(pages - reach);
+        crossed |= crossed >> step;
+        reach += step;
+    }
+    crossed
 }
 
 /// A direction's tables to draw from.
@@ -158,6 +182,7 @@ pub(crate) struct Player {
     end: u64,
     size: Option<u32>,
     align: Option<u64>,
+    strict: bool,
     remaining: Option<u64>,
 }
 
@@ -219,6 +244,7 @@ impl Player {
             end: play.space_sectors.min(regions * REGION_SECTORS),
             size: play.size,
             align: play.align,
+            strict: play.strict,
             remaining: play.requests,
         }
     }
@@ -276,13 +302,77 @@ impl Player {
         let fits = end.sector + u64::from(size.sectors) <= self.end
             && self.align.is_none_or(|align| end.sector.is_multiple_of(align));
         let page = end.sector / PAGE_SECTORS;
-        let path = Path::new((page / REGION_PAGES) as u32, page);
         // Sizes that are aligned stay so: runs of one size don't go on from requests of another.
         let aligned = size.align == 1
             || (end.sector % PAGE_SECTORS == u64::from(size.offset) && page.is_multiple_of(u64::from(size.align)));
         let fits = fits && (aligned || self.align.is_some());
         // A run that would leave the footprint ends.
-        (fits && (self.tree.leaves() < self.blocks || self.tree.lists(&path, 2).is_some())).then_some((end, size))
+        let fits = fits
+            && if self.strict {
+                self.allowed(end.sector, size.sectors) == size.sectors
+            } else {
+                let path = Path::new((page / REGION_PAGES) as u32, page);
+                self.tree.leaves() < self.blocks || self.tree.lists(&path, 2).is_some()
+            };
+        fits.then_some((end, size))
+    }
+
+    /// Whether the bounds allow no more blocks of 64 KiB, and no more pages.
+    fn full(&self) -> (bool, bool) {
+        let no_pages = self.tree.pages >= self.pages;
+        let no_blocks = no_pages || self.tree.leaves() >= self.blocks;
+        (no_blocks, if self.strict { no_pages } else { no_blocks })
+    }
+
+    /// Sectors of a request up to the first page that would be new beyond the bounds.
+    fn allowed(&self, first_sector: u64, sectors: u32) -> u32 {
+        let (first, last) = (first_sector / PAGE_SECTORS, (first_sector + u64::from(sectors) - 1) / PAGE_SECTORS);
+        let mut pages = self.pages.saturating_sub(self.tree.pages);
+        let mut blocks = self.blocks.saturating_sub(self.tree.leaves());
+        if last - first < pages && last / LEAF_PAGES - first / LEAF_PAGES < blocks {
+            return sectors;
+        }
+        let until = |page: u64| (page * PAGE_SECTORS).saturating_sub(first_sector) as u32;
+        for block in first / LEAF_PAGES..=last / LEAF_PAGES {
+            let start = block * LEAF_PAGES;
+            let path = Path::new((block / REGION_LEAVES) as u32, start);
+            let used = self.tree.used(&path).0;
+            if self.tree.lists(&path, 2).is_none() {
+                if blocks == 0 {
+                    return until(start);
+                }
+                blocks -= 1;
+            }
+            for page in first.max(start)..=last.min(start + LEAF_PAGES - 1) {
+                if used >> (page - start) & 1 == 0 {
+                    if pages == 0 {
+                        return until(page);
+                    }
+                    pages -= 1;
+                }
+            }
+        }
+        sectors
+    }
+
+    /// A request as the bounds allow it: as it is, its beginning, or one at a page that was asked for before.
+    fn bounded(&mut self, which: usize, first: u64, mut size: Size) -> (u64, Size) {
+        let allowed = self.allowed(first, size.sectors);
+        if allowed > 0 {
+            size.sectors = allowed;
+            return (first, size);
+        }
+        let lists = [which, 1 - which].map(|list| (0..EXTENTS).map(move |extent| (list, extent)));
+        let list = lists.into_iter().flatten().find(|(list, extent)| self.recent.pages[*list].len(*extent) > 0);
+        let page = list.and_then(|list| self.pick(list, None, true));
+        let Some(page) = page else { return (first, size) };
+        size = self.again(self.tree.size(page)).unwrap_or(size);
+        let path = self.tree.path(page);
+        let first = (u64::from(path.region) * REGION_PAGES + path.page()) * PAGE_SECTORS + u64::from(size.offset);
+        let room = self.end - u64::from(size.sectors);
+        let first = first.min(room / PAGE_SECTORS * PAGE_SECTORS);
+        size.sectors = self.allowed(first, size.sectors).max(1);
+        (first, size)
     }
 
     /// A request that continues no run.
@@ -319,7 +409,9 @@ impl Player {
         if let Some(align) = self.align {
             first = first / align * align;
         }
-        (first, size)
+        // Sizes and places that are asked for go before the bounds.
+        let own = self.size.is_none() && self.align.is_none();
+        if which < 2 && own && self.strict { self.bounded(which, first, size) } else { (first, size) }
     }
 
     /// A page, and how it was found.
@@ -331,7 +423,11 @@ impl Player {
                 if !self.is_near(&chosen.0, extent(covered(size))) {
                     break;
                 }
-                chosen = self.place(which, size, true);
+                // What is drawn anew is which used page it is, not whether it is used.
+                let other = self.place(which, size, true);
+                if other.1 != Found::New || !self.strict {
+                    chosen = other;
+                }
             }
             return chosen;
         }
@@ -424,7 +520,7 @@ impl Player {
     fn place_once(&mut self, which: usize, size: &Size, clear: bool, near: bool) -> (Path, Found, bool) {
         let align = size.align as usize;
         let pages = covered(size);
-        let full = self.tree.leaves() >= self.blocks || self.tree.pages >= self.pages;
+        let (no_blocks, no_pages) = self.full();
         let (own, trims) = (which.min(1), which == 2);
         let blocks = &self.recent.blocks[own];
         let block = near.then_some(&self.tables[self.which[which]].block).filter(|_| blocks.len(0) > 0).map(|block| {
@@ -459,7 +555,7 @@ impl Player {
                 let list = if other && !trims { 1 - own } else { own };
                 let order = lists.order[list];
                 let within = rank.filter(|rank| *rank < order.len() as u64);
-                let crowded = used.count_ones() as usize == fan || (full && used != 0);
+                let crowded = used.count_ones() as usize == fan || (no_blocks && used != 0);
                 let rank = match within {
                     None if (other || trims || crowded) && order.len() > 0 => Some(below(rng, order.len() as u64)),
                     rank => rank,
@@ -498,22 +594,24 @@ impl Player {
             };
             let grain = if level == 2 { align } else { 1 };
             let start = part / grain * grain;
-            let parts = || (0..fan / grain).map(|i| (start + i * grain) % fan);
+            let next = |parts: u32| next_part(parts, start, grain, fan);
             // The next unused one; a start that is aligned matters more than one that is new.
             let chosen = if level < 2 {
-                parts().find(|part| used >> part & 1 == 0)
+                next(!used)
             } else {
                 let (covered, jumped) = self.tree.used(&path);
-                let wanted = clear && !full;
-                let clear = if wanted { parts().find(|part| covered & cover(*part, pages) == 0) } else { None };
+                let wanted = clear && !no_pages;
+                let crossed = crossed(covered, pages);
+                let clear = if wanted { next(!crossed) } else { None };
                 good = clear.is_some() || !wanted;
-                let fresh = |part: &usize| jumped >> part & 1 == 0;
                 clear
-                    .or_else(|| parts().find(|part| fresh(part) && covered & cover(*part, pages) != 0))
-                    .or_else(|| parts().find(fresh))
+                    .or_else(|| next(!jumped & crossed))
+                    .or_else(|| next(if no_pages && self.strict { covered } else { !jumped }))
             };
+            // A block without a page to start at is none to find something new in.
+            good &= chosen.is_some() || no_pages || !self.strict;
             path.parts[level] = chosen.unwrap_or(start);
-            if level == 2 && clear && !full && good {
+            if level == 2 && clear && !no_pages && good {
                 let page = u64::from(path.region) * REGION_PAGES + path.page();
                 let (first, last) = (page / LEAF_PAGES, (page + pages - 1) / LEAF_PAGES);
                 good = !(first + 1..=last.min(first + 16)).any(|block| {
@@ -531,12 +629,12 @@ impl Player {
         let tables = &self.tables[self.which[which]];
         let (other, rank) = tables.region.draw(&mut self.places);
         let rank = rank.map(|rank| self.scaled(rank, 0));
+        let full = self.free.is_empty() || self.full().0;
         let tables = &self.tables[self.which[which]];
         let rng = &mut self.places;
         let list = if other && !trims { 1 - own } else { own };
         let regions = &self.recent.regions[list];
         let within = rank.filter(|rank| *rank < regions.len(0) as u64);
-        let full = self.free.is_empty() || self.tree.leaves() >= self.blocks || self.tree.pages >= self.pages;
         let rank = match within {
             None if (other || trims || full) && regions.len(0) > 0 => Some(below(rng, regions.len(0) as u64)),
             rank => rank,
@@ -602,5 +700,27 @@ impl RequestSource for Player {
 
     fn remaining(&self) -> Option<u64> {
         self.remaining
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree::cover;
+    use super::*;
+
+    /// Against loops over the parts.
+    #[test]
+    fn parts_are_those_of_plain_loops() {
+        let mut rng = Seed(5).stream("test");
+        for _ in 0..2000 {
+            let (parts, pages) = (below(&mut rng, 1 << 16) as u32, 1 + below(&mut rng, 40));
+            let plain = (0..16).filter(|part| parts & cover(*part, pages) != 0).fold(0, |sum, part| sum | 1 << part);
+            assert_eq!(crossed(parts, pages) & 0xFFFF, plain, "{parts:x} {pages}");
+            for (fan, grain) in [(8, 1), (16, 1), (16, 4), (16, 16)] {
+                let start = below(&mut rng, (fan / grain) as u64) as usize * grain;
+                let plain = (0..fan / grain).map(|i| (start + i * grain) % fan).find(|part| parts >> part & 1 == 1);
+                assert_eq!(next_part(parts, start, grain, fan), plain, "{parts:x} {start} {grain} {fan}");
+            }
+        }
     }
 }

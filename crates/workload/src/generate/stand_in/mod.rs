@@ -108,7 +108,7 @@ impl Workload for StandIn {
         let Some(head) = self.head() else { return Ok(Box::new(Source::new(row, plan)?)) };
         let model = forced(head, row);
         let (scale, ..) = self.layout(row, plan);
-        let play = Play { steered: Some(row.write), ..play(&model, plan, scale, 1.0)? };
+        let play = Play { steered: Some(row.write), strict: false, ..play(&model, plan, scale, 1.0)? };
         Ok(Box::new(Player::new(&model, play)))
     }
 

@@ -280,12 +280,14 @@ def buffered(
     spec: str | None = None,
     path: str | None = None,
     repeat: int = 1,
+    state: str = "sequential",
+    spare: float = 0.03,
 ) -> Row:
     """A manager of RAM over BAST on the dissertation's drive, filled once in order, 3 % of spare space."""
     blocks, logs = BLOCKS // scale, LOGS // scale
     ssd = Ssd.named("hu-2012").with_(
         {
-            "geometry.blocks-per-plane": blocks + round(0.03 * blocks) + KEPT,
+            "geometry.blocks-per-plane": blocks + round(spare * blocks) + KEPT,
             "capacity.logical": f"{blocks * 512} KiB",
             "ftl.scheme": "bast",
             "ftl.bast.log-blocks": logs,
@@ -294,7 +296,7 @@ def buffered(
         }
     )
     source: Any = spec if path is None else workloads.trace(path, format="spc", repeat=repeat)
-    run = ssd.precondition("sequential").play(
+    run = ssd.precondition(state).play(
         source, requests=requests, warmup=warmup, seed=SEED, window="off"
     )
     service_ns = run.json["service_time_ns"]["all"]["mean"]
@@ -310,14 +312,23 @@ def buffered(
     }
 
 
+def _placed(spec: str, setting: Setting) -> str:
+    """A stand-in whose addresses lie where the setting says: as in a head of the trace, or by statistics only."""
+    if setting.given.get("locality", "head") == "head" or "tpc-e" in spec:
+        return spec
+    return f"{spec}-statistics-only" if "variant=" in spec else f"{spec},variant=statistics-only"
+
+
 @part("background-buffers", cpu_s=(1, 8))
 def buffers(setting: Setting) -> list[Job]:
     """BPLRU, CFLRU and FAB on the three stand-ins, and on the head of the real trace where it is at hand."""
-    scale = QUICK if setting.quick else 1
-    ram = 16 * 1024 // scale
+    scale = QUICK if setting.quick else setting.divisor
+    ram = int(setting.given.get("buffers-ram", 16)) * 1024 // scale
+    named = (("fill", "state"), ("spare", "spare"))
+    taken = {argument: setting.given[name] for name, argument in named if name in setting.given}
     workloads_: dict[str, Row] = {
         f"{name} (stand-in)": {
-            "spec": spec,
+            "spec": _placed(spec, setting),
             "warmup": warmup // scale,
             "requests": requests // scale,
             "ram_kib": ram,
@@ -337,7 +348,7 @@ def buffers(setting: Setting) -> list[Job]:
     return [
         Job(
             buffered,
-            {"manager": manager, "workload": name, "scale": scale} | given,
+            {"manager": manager, "workload": name, "scale": scale} | given | taken,
             f"{manager}, {name}",
         )
         for name, given in workloads_.items()
