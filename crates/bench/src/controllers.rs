@@ -11,7 +11,8 @@ use flashwright_ssd::Controller;
 
 /// Nanoseconds per request.
 pub const BOUND: f64 = 200.0;
-const OUTSTANDING: usize = 64;
+/// Requests of the host.
+pub const OUTSTANDING: usize = 64;
 
 /// Parts of a controller: what they are, and their settings.
 pub const PARTS: [(&str, &str); 3] = [
@@ -25,10 +26,15 @@ pub const PARTS: [(&str, &str); 3] = [
 ];
 const LINK: &str = "interface-rate = \"600 MB/s\"\nwrite-overhead = \"1 us\"\nread-overhead = \"1 us\"";
 
+/// A controller with these settings, above a device that does nothing.
+pub fn above_nothing(settings: &str) -> Result<Controller<Null>, String> {
+    let config = toml::from_str(&format!("{LINK}\n{settings}")).map_err(|error| error.to_string())?;
+    Ok(Controller::new(&config, Seed(1), Null::new()))
+}
+
 /// CPU nanoseconds per request, and the device's digest.
 fn cost(settings: &str, requests: &[Request]) -> Result<(f64, u64), String> {
-    let config = toml::from_str(&format!("{LINK}\n{settings}")).map_err(|error| error.to_string())?;
-    let mut controller = Controller::new(&config, Seed(1), Null::new());
+    let mut controller = above_nothing(settings)?;
     let started = cpu::cpu_seconds();
     play(&mut controller, OUTSTANDING, requests)?;
     Ok(((cpu::cpu_seconds() - started) * 1e9 / requests.len() as f64, controller.device().digest))

@@ -26,6 +26,8 @@ enum What {
     /// A run: workload, depth, settings of the drive.
     Run(&'static str, u32, &'static [&'static str]),
     Scheduler(&'static str),
+    /// A controller with all its parts.
+    Controller,
     ReadMsr,
     ReadFwt,
     Generate(&'static str),
@@ -136,6 +138,12 @@ pub const PATHS: &[Counted] = &[
         operations: 40_000,
         what: What::Scheduler("deadline"),
     },
+    Counted {
+        name: "controller-all",
+        about: "request through a controller with all its parts, 64 in flight",
+        operations: 40_000,
+        what: What::Controller,
+    },
     Counted { name: "msr", about: "line of an MSR trace", operations: 60_000, what: What::ReadMsr },
     Counted { name: "fwt", about: "request of a .fwt trace", operations: 60_000, what: What::ReadFwt },
     Counted { name: "zipf", about: "request of the zipf generator", operations: 100_000, what: What::Generate("zipf") },
@@ -170,6 +178,7 @@ impl Counted {
         match self.what {
             What::Run(workload, depth, settings) => self.simulate(workload, depth, settings)?,
             What::Scheduler(name) => self.schedule(name)?,
+            What::Controller => self.control()?,
             What::ReadMsr => in_a_folder(|folder| {
                 let path = folder.join("trace.msr");
                 traces::write_msr(&path, self.operations).map_err(|error| error.to_string())?;
@@ -221,6 +230,13 @@ impl Counted {
         let mut stack = Stack::new(&settings, Null::new()).map_err(|faults| faults[0].what.clone())?;
         let requests = crate::host::requests(false, usize::try_from(self.operations).unwrap_or(usize::MAX));
         measured(|| crate::host::play(&mut stack, 32, &requests))
+    }
+
+    fn control(&self) -> Result<(), String> {
+        let (_, settings) = crate::controllers::PARTS[2];
+        let mut controller = crate::controllers::above_nothing(settings)?;
+        let requests = crate::host::requests(false, usize::try_from(self.operations).unwrap_or(usize::MAX));
+        measured(|| crate::host::play(&mut controller, crate::controllers::OUTSTANDING, &requests))
     }
 
     fn generate(&self, text: &str) -> Result<(), String> {

@@ -97,11 +97,14 @@ impl Groups {
     pub fn block(&self, slot: u32) -> u32 {
         self.block[slot as usize]
     }
-    /// The first page of the block of the group in a slot in use, held or not.
+    /// The first page that the group in a slot in use holds.
     #[inline(always)]
     #[must_use]
     pub fn first_page(&self, slot: u32) -> Lpn {
-        Lpn(self.block(slot) * self.pages_per_block)
+        let (first, words) = (self.block(slot) * self.pages_per_block, slot as usize * self.words);
+        let words = self.held[words..words + self.words].iter().zip((first..).step_by(64));
+        let found = words.filter(|(word, _)| **word != 0).map(|(word, first)| first + word.trailing_zeros()).next();
+        Lpn(found.unwrap_or(first))
     }
     /// The slot of the group that a destage of one block names.
     #[inline(always)]

@@ -44,6 +44,13 @@ impl Index {
         self.slots[number as usize] = slot;
         self.len += 1;
     }
+    /// Takes the slot from a number that has one.
+    #[inline(always)]
+    pub fn clear(&mut self, number: u32) {
+        debug_assert!(self.get(number).is_some(), "{number} is not noted");
+        self.slots[number as usize] = NONE;
+        self.len -= 1;
+    }
     #[inline(always)]
     pub fn remove(&mut self, number: u32) -> Option<u32> {
         let slot = self.get(number)?;

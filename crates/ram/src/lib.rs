@@ -15,6 +15,7 @@
 //! Time: an access to RAM adds `ram.latency` to its request; the flash work of making room belongs to the request that
 //! needs the room, which completes after it. Only a read does not wait for the room that its copy takes.
 
+mod at_work;
 mod bits;
 mod groups;
 mod heaps;
@@ -28,7 +29,7 @@ mod settings;
 
 pub use groups::Groups;
 pub use managers::{
-    ApSettings, BlockDestage, BlockUpdates, BufferRules, ChooseLeaving, GcArmSettings, HeldGroups, MakeManager,
+    ApSettings, BlockDestage, BlockUpdates, BufferRules, ChooseLeaving, GcArmSettings, HeldGroups, Leaves, MakeManager,
     Manager, ManagerName, ManagerSettings, RamContext, RamManager, Randomness, Tie, View,
 };
 pub use pages::Pages;

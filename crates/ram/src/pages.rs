@@ -1,6 +1,7 @@
 //! A table of single pages in RAM.
 
 use crate::index::Index;
+use crate::managers::Leaves;
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +91,19 @@ impl Pages {
         let slot = self.slots.remove(lpn.0)?;
         self.free.push(slot);
         Some(slot)
+    }
+
+    /// Removes the page in a slot in use.
+    #[inline(always)]
+    pub fn remove_slot(&mut self, slot: u32) {
+        self.slots.clear(self.lpn[slot as usize]);
+        self.free.push(slot);
+    }
+    /// The page in a slot in use, as it leaves alone.
+    #[inline(always)]
+    #[must_use]
+    pub fn leaves(&self, slot: u32) -> Leaves {
+        Leaves { slot, lpn: self.lpn(slot), dirty: self.is_dirty(slot) }
     }
 
     /// Appends the pages newer than their copies on flash, in ascending order.

@@ -1,6 +1,7 @@
 //! Carries out the managers' choices: makes room, pads blocks, passes runs to the translation layer, and counts.
 
-use crate::managers::{ForeignManager, MakeManager, Manager, ManagerName, RamContext, View};
+use crate::at_work::AtWork;
+use crate::managers::{ForeignManager, Leaves, MakeManager, Manager, ManagerName, RamContext, View};
 use crate::settings::RamSettings;
 use flashwright_block::{Nanos, RequestKind, Seed};
 use flashwright_ftl::{
@@ -8,6 +9,7 @@ use flashwright_ftl::{
 };
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// Pages that leave the RAM together.
 #[derive(Clone, Debug, Default)]
@@ -138,17 +140,23 @@ const PARTITION_POINTS: usize = 4096;
 pub struct Ram {
     manager: Manager,
     power_protected: bool,
-    pages_per_block: u32,
-    logical_pages: u32,
-    figures: RamFigures,
+    desk: Desk,
     requests: u64,
     /// Whether the flash has refused an eviction.
     stuck: bool,
     /// Requests between two points of the partition.
     partition_step: u64,
-    /// The page last announced to be evicted soon.
+}
+
+/// What lies between a manager and the translation layer. Its functions take the manager by type, so that a page costs one
+/// choice between managers and not one for each question to it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Desk {
+    pages_per_block: u32,
+    logical_pages: u32,
+    figures: RamFigures,
     #[serde(skip)]
-    leaves_soon: Option<Lpn>,
+    soon: Soon,
     #[serde(skip)]
     out: Destage,
     /// Pages of the current destage, including padding.
@@ -238,15 +246,17 @@ impl Ram {
         let mut ram = Self {
             manager,
             power_protected: settings.power_protected,
-            pages_per_block: context.pages_per_block,
-            logical_pages,
-            figures: RamFigures::default(),
+            desk: Desk {
+                pages_per_block: context.pages_per_block,
+                logical_pages,
+                figures: RamFigures::default(),
+                soon: Soon::default(),
+                out: Destage::default(),
+                padded: Vec::new(),
+            },
             requests: 0,
             stuck: false,
             partition_step: 1,
-            leaves_soon: None,
-            out: Destage::default(),
-            padded: Vec::new(),
         };
         ram.note_partition();
         Ok(ram)
@@ -275,11 +285,11 @@ impl Ram {
     /// The counts since the start or the last [`Ram::reset_figures`].
     #[must_use]
     pub fn figures(&self) -> RamFigures {
-        RamFigures { extra: self.manager.figures(), ..self.figures.clone() }
+        RamFigures { extra: self.manager.figures(), ..self.desk.figures.clone() }
     }
     /// Resets the counts to zero; the contents stay.
     pub fn reset_figures(&mut self) {
-        self.figures = RamFigures::default();
+        self.desk.figures = RamFigures::default();
         self.requests = 0;
         self.partition_step = 1;
         self.manager.reset_figures();
@@ -294,11 +304,11 @@ impl Ram {
 
     /// The host reads a run: pages held are answered from RAM, the others from flash.
     pub fn read(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
-        self.figures.reads += u64::from(run.pages);
+        self.desk.figures.reads += u64::from(run.pages);
         let mut missing = LpnRun { pages: 0, ..run };
         for lpn in run.iter() {
             if self.manager.read(lpn) {
-                self.figures.read_hits += 1;
+                self.desk.figures.read_hits += 1;
                 flash.read_from_ram(lpn);
                 if missing.pages > 0 {
                     scheme.read(missing, flash);
@@ -324,7 +334,7 @@ impl Ram {
         for lpn in run.iter() {
             if self.manager.is_dirty(lpn).is_none()
                 && scheme.lookup(lpn, flash).is_some()
-                && self.make_room(scheme, flash).is_ok()
+                && self.desk.make_room(&mut self.manager, scheme, flash).is_ok()
                 && let Some(ppn) = scheme.lookup(lpn, flash)
             {
                 flash.ram_loads(lpn, ppn);
@@ -349,34 +359,18 @@ impl Ram {
             self.write_past(run, scheme, flash)?;
         } else {
             for lpn in run.iter() {
-                self.write_page(lpn, scheme, flash)?;
+                self.manager.write_page(&mut self.desk, lpn, scheme, flash)?;
             }
         }
         self.request_done(RequestKind::Write, run, scheme, flash);
         Ok(())
     }
 
-    #[inline]
-    fn write_page(&mut self, lpn: Lpn, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
-        self.figures.writes += 1;
-        if self.manager.overwrite(lpn) {
-            self.figures.write_hits += 1;
-            flash.host_writes_page(lpn);
-            flash.ram_takes(lpn);
-            return Ok(());
-        }
-        self.make_room(scheme, flash)?;
-        flash.host_writes_page(lpn);
-        flash.ram_takes(lpn);
-        self.manager.take_in(lpn, true);
-        Ok(())
-    }
-
     /// Writes a run to flash at once. Copies in RAM are dropped once their page is on flash; the others stay.
     #[cold]
     fn write_past(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
-        self.figures.writes += u64::from(run.pages);
-        self.figures.pages_forced += u64::from(run.pages);
+        self.desk.figures.writes += u64::from(run.pages);
+        self.desk.figures.pages_forced += u64::from(run.pages);
         run.iter().for_each(|lpn| flash.host_writes_page(lpn));
         let programmed = |flash: &Flash| flash.counters().get(OpKind::Program, Cause::Host);
         let before = programmed(flash);
@@ -386,7 +380,7 @@ impl Ram {
         debug_assert!(result.is_err() || written == u64::from(run.pages));
         for (lpn, at) in run.iter().zip(0..) {
             if at < written {
-                self.figures.write_hits += u64::from(self.manager.remove(lpn));
+                self.desk.figures.write_hits += u64::from(self.manager.remove(lpn));
                 flash.ram_lets_go(lpn);
             }
             if result.is_err() {
@@ -423,59 +417,222 @@ impl Ram {
             return Ok(());
         }
         if !self.manager.keeps_reads() {
-            self.figures.flushes += 1;
+            self.desk.figures.flushes += 1;
             while self.manager.pages() > 0 {
-                self.destage(scheme, flash)?;
+                self.desk.destage(&mut self.manager, scheme, flash)?;
             }
             return Ok(());
         }
-        self.out.clear();
-        self.manager.dirty_pages(&mut self.out.pages);
-        if !self.out.pages.is_empty() {
-            self.figures.flushes += 1;
-            self.write_out(scheme, flash)?;
-            for lpn in &self.out.pages {
+        let desk = &mut self.desk;
+        desk.out.clear();
+        self.manager.dirty_pages(&mut desk.out.pages);
+        if !desk.out.pages.is_empty() {
+            desk.figures.flushes += 1;
+            desk.write_out(scheme, flash)?;
+            for lpn in &desk.out.pages {
                 self.manager.cleaned(Lpn(*lpn));
             }
         }
         Ok(())
     }
 
+    /// Notifies the manager that a request has completed, and moves the border between buffer and mapping table if the
+    /// manager decides so.
+    #[inline(always)]
+    fn request_done(&mut self, kind: RequestKind, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
+        self.requests += 1;
+        if self.manager.request_done(kind, run, View { scheme, flash }) {
+            self.repartition(scheme, flash);
+        }
+    }
+
+    #[cold]
+    fn repartition(&mut self, scheme: &mut Scheme, flash: &mut Flash) {
+        while self.manager.pages() > self.manager.capacity() {
+            if self.desk.destage(&mut self.manager, scheme, flash).is_err() {
+                self.stuck = true; // a worn-out drive keeps what it can't write
+                break;
+            }
+        }
+        if let Some(entries) = self.manager.map_entries() {
+            scheme.resize_map_cache(entries, flash);
+        }
+        self.note_partition();
+    }
+
+    fn note_partition(&mut self) {
+        let Some(map_entries) = self.manager.map_entries() else { return };
+        let points = &mut self.desk.figures.partition;
+        if points.last().is_some_and(|last| self.requests < last.requests + self.partition_step) {
+            return;
+        }
+        points.push(PartitionPoint { requests: self.requests, buffer_pages: self.manager.capacity(), map_entries });
+        if points.len() > PARTITION_POINTS {
+            let mut at = 0;
+            points.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            let span = points.last().map_or(0, |last| last.requests);
+            self.partition_step = span / (PARTITION_POINTS as u64 / 2) + 1;
+        }
+    }
+
+    /// Checks the manager's tables and appends contradictions.
+    pub fn audit(&self, violations: &mut Vec<Violation>) {
+        self.manager.audit(violations);
+        let held = (0..self.desk.logical_pages).filter(|lpn| self.manager.is_dirty(Lpn(*lpn)).is_some()).count();
+        if held != self.manager.pages() as usize {
+            violations.push(Violation(format!("the RAM counts {} pages, a search finds {held}", self.manager.pages())));
+        }
+        if self.manager.pages() > self.manager.capacity() && !self.stuck {
+            violations.push(Violation(format!(
+                "the RAM holds {} pages, but has room for {}",
+                self.manager.pages(),
+                self.manager.capacity()
+            )));
+        }
+    }
+}
+
+/// Slots announced to leave soon, the next one first. An eviction touches the maps of its page, which are in memory, and memory
+/// answers later than the next page comes: so the maps of several pages to come are on their way at once. Wrong guesses cost only
+/// time.
+#[derive(Clone, Debug, Default)]
+struct Soon {
+    slots: VecDeque<(u32, Lpn)>,
+    /// Slots that left in a row without having been announced.
+    unknown: u32,
+}
+
+/// Slots announced.
+const SOON: usize = 8;
+/// After so many that were not announced the search begins anew. The last slot announced may have been used and moved, and those
+/// after it leave last; but a manager that prefers clean pages passes announced ones over, which stay true.
+const UNKNOWN: u32 = 16;
+
+impl Soon {
+    /// A slot has left: announces further ones.
+    #[inline(always)]
+    fn look_ahead<M: AtWork>(&mut self, left: Option<u32>, manager: &M, scheme: &Scheme, flash: &Flash) {
+        let Self { slots, unknown } = self;
+        if let Some(at) = slots.iter().position(|(slot, _)| Some(*slot) == left) {
+            // Those before it were used meanwhile and moved.
+            slots.drain(..=at);
+            *unknown = 0;
+        } else {
+            *unknown += 1;
+            if *unknown == UNKNOWN {
+                slots.clear();
+                *unknown = 0;
+            }
+        }
+        while slots.len() < SOON
+            && let Some((slot, lpn)) = manager.leaves_after(slots.back().map(|(slot, _)| *slot))
+        {
+            manager.expect(lpn);
+            scheme.expect_far(lpn);
+            slots.push_back((slot, lpn));
+        }
+        if slots.len() > 1 {
+            scheme.expect_near(slots[slots.len() / 2].1, flash);
+        }
+    }
+}
+
+impl Desk {
+    /// The host writes a page.
+    #[inline(always)]
+    pub(crate) fn write_page<M: AtWork>(
+        &mut self,
+        manager: &mut M,
+        lpn: Lpn,
+        scheme: &mut Scheme,
+        flash: &mut Flash,
+    ) -> Result<(), OutOfSpace> {
+        self.figures.writes += 1;
+        if manager.overwrite(lpn) {
+            self.figures.write_hits += 1;
+            flash.host_writes_page(lpn);
+            flash.ram_takes(lpn);
+            return Ok(());
+        }
+        self.make_room(manager, scheme, flash)?;
+        flash.host_writes_page(lpn);
+        flash.ram_takes(lpn);
+        manager.take_in(lpn, true);
+        Ok(())
+    }
+
     /// Makes room for a page.
     #[inline(always)]
-    fn make_room(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
-        while self.manager.pages() >= self.manager.capacity() {
-            self.destage(scheme, flash)?;
+    fn make_room<M: AtWork>(
+        &mut self,
+        manager: &mut M,
+        scheme: &mut Scheme,
+        flash: &mut Flash,
+    ) -> Result<(), OutOfSpace> {
+        while manager.pages() >= manager.capacity() {
+            self.destage(manager, scheme, flash)?;
         }
         Ok(())
     }
 
     /// Evicts what the manager chooses.
-    fn destage(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
-        self.out.clear();
-        self.manager.choose(View { scheme, flash }, &mut self.out);
+    #[inline(always)]
+    fn destage<M: AtWork>(
+        &mut self,
+        manager: &mut M,
+        scheme: &mut Scheme,
+        flash: &mut Flash,
+    ) -> Result<(), OutOfSpace> {
+        let left = match manager.leaves_alone() {
+            Some(Leaves { slot, lpn, dirty }) => {
+                if dirty {
+                    self.write_one(lpn, scheme, flash)?;
+                }
+                self.figures.pages_dropped += u64::from(!dirty);
+                manager.left_alone(slot);
+                flash.ram_lets_go(lpn);
+                Some(slot)
+            }
+            None => {
+                let next = manager.leaves_after(None);
+                self.out.clear();
+                manager.choose(View { scheme, flash }, &mut self.out);
+                self.let_out(scheme, flash)?;
+                self.figures.pages_dropped += self.out.dropped.len() as u64;
+                manager.left(&self.out);
+                for lpn in self.out.pages.iter().chain(&self.out.dropped) {
+                    flash.ram_lets_go(Lpn(*lpn));
+                }
+                next.map(|(slot, _)| slot)
+            }
+        };
+        self.soon.look_ahead(left, manager, scheme, flash);
+        Ok(())
+    }
+
+    /// Writes what leaves together.
+    fn let_out(&mut self, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
         assert!(!self.out.pages.is_empty() || !self.out.dropped.is_empty(), "a manager names what leaves");
+        if let ([lpn], None, false) = (&self.out.pages[..], self.out.pad_block, self.out.own_block) {
+            return self.write_one(Lpn(*lpn), scheme, flash);
+        }
         if self.out.pages.len() > 1 {
             for lpn in &self.out.pages {
                 scheme.expect_near(Lpn(*lpn), flash); // their misses overlap
             }
         }
-        if !self.out.pages.is_empty() {
-            self.write_out(scheme, flash)?;
-        }
-        self.figures.pages_dropped += self.out.dropped.len() as u64;
-        self.manager.left(&self.out);
-        for lpn in self.out.pages.iter().chain(&self.out.dropped) {
-            flash.ram_lets_go(Lpn(*lpn));
-        }
-        if let Some(lpn) = std::mem::replace(&mut self.leaves_soon, self.manager.likely_to_leave()) {
-            scheme.expect_near(lpn, flash);
-        }
-        if let Some(lpn) = self.leaves_soon {
-            self.manager.expect(lpn);
-            scheme.expect_far(lpn);
-        }
-        Ok(())
+        if self.out.pages.is_empty() { Ok(()) } else { self.write_out(scheme, flash) }
+    }
+
+    /// Writes an evicted page that nothing goes with.
+    #[inline(never)]
+    fn write_one(&mut self, lpn: Lpn, scheme: &mut Scheme, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        self.figures.destages += 1;
+        self.figures.pages_destaged += 1;
+        scheme.write(LpnRun { first: lpn, pages: 1, stream: 0 }, flash)
     }
 
     /// Writes the evicted pages, padded to a block if requested.
@@ -519,63 +676,5 @@ impl Ram {
         };
         flash.padding_done();
         result
-    }
-
-    /// Notifies the manager that a request has completed, and moves the border between buffer and mapping table if the
-    /// manager decides so.
-    #[inline(always)]
-    fn request_done(&mut self, kind: RequestKind, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
-        self.requests += 1;
-        if self.manager.request_done(kind, run, View { scheme, flash }) {
-            self.repartition(scheme, flash);
-        }
-    }
-
-    #[cold]
-    fn repartition(&mut self, scheme: &mut Scheme, flash: &mut Flash) {
-        while self.manager.pages() > self.manager.capacity() {
-            if self.destage(scheme, flash).is_err() {
-                self.stuck = true; // a worn-out drive keeps what it can't write
-                break;
-            }
-        }
-        if let Some(entries) = self.manager.map_entries() {
-            scheme.resize_map_cache(entries, flash);
-        }
-        self.note_partition();
-    }
-
-    fn note_partition(&mut self) {
-        let Some(map_entries) = self.manager.map_entries() else { return };
-        let points = &mut self.figures.partition;
-        if points.last().is_some_and(|last| self.requests < last.requests + self.partition_step) {
-            return;
-        }
-        points.push(PartitionPoint { requests: self.requests, buffer_pages: self.manager.capacity(), map_entries });
-        if points.len() > PARTITION_POINTS {
-            let mut at = 0;
-            points.retain(|_| {
-                at += 1;
-                at % 2 == 1
-            });
-            let span = points.last().map_or(0, |last| last.requests);
-            self.partition_step = span / (PARTITION_POINTS as u64 / 2) + 1;
-        }
-    }
-
-    /// Checks the manager's tables and appends contradictions.
-    pub fn audit(&self, violations: &mut Vec<Violation>) {
-        self.manager.audit(violations);
-        let held = (0..self.logical_pages).filter(|lpn| self.manager.is_dirty(Lpn(*lpn)).is_some()).count();
-        if held != self.manager.pages() as usize {
-            violations.push(Violation(format!("the RAM counts {} pages, a search finds {held}", self.manager.pages())));
-        }
-        if self.manager.pages() > self.manager.capacity() && !self.stuck {
-            violations.push(Violation(format!(
-                "the RAM holds {} pages, but has room for {}",
-                self.manager.pages(),
-                self.manager.capacity()
-            )));
-        }
     }
 }

@@ -44,7 +44,7 @@ impl Ssd {
             RequestKind::Write if request.sectors > 0 => {
                 let data = self.data.as_mut().zip(tag).and_then(|(data, tag)| data.writes.remove(&tag));
                 self.bring(request, data.as_deref());
-                let result = self.translate_pages::<false>(request);
+                let result = self.translate_pages::<false, true>(request);
                 if let Some(held) = self.flash.data_mut() {
                     held.brings(Lpn(0), Vec::new()); // left by a failed write
                 }
@@ -52,12 +52,12 @@ impl Ssd {
             }
             RequestKind::Read if request.sectors > 0 => {
                 let wanted = |tag: &u64| self.data.as_ref().is_some_and(|data| data.reads.contains_key(tag));
-                let Some(tag) = tag.filter(wanted) else { return self.translate_pages::<false>(request) };
+                let Some(tag) = tag.filter(wanted) else { return self.translate_pages::<false, true>(request) };
                 let (first, pages) = self.pages_of(request);
                 if let Some(held) = self.flash.data_mut() {
                     held.wants(Lpn(first), pages);
                 }
-                let result = self.translate_pages::<false>(request);
+                let result = self.translate_pages::<false, true>(request);
                 let page_bytes = self.page_bytes();
                 let given = ReadData {
                     page_bytes,
@@ -70,7 +70,7 @@ impl Ssd {
                 }
                 result
             }
-            _ => self.translate_pages::<false>(request),
+            _ => self.translate_pages::<false, true>(request),
         }
     }
 

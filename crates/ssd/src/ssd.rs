@@ -55,6 +55,8 @@ pub struct Ssd {
     /// request meets. That saves a request the tests for it.
     is_bare: bool,
     is_plain: bool,
+    /// As `is_plain`, but for the RAM that it has.
+    is_buffered: bool,
     now: u64,
     tag: u64,
     /// Cleaning ahead of need, if the schedule has any.
@@ -303,16 +305,17 @@ impl Ssd {
         let power = can_mount.then(|| Power::new(config, &mut flash));
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         let ahead = AheadOfNeed::new(config, geometry.planes());
-        let is_bare = config.timing.model != TimingModel::Serial
+        let is_bare_beside_ram = config.timing.model != TimingModel::Serial
             && config.errors.law == ErrorLaw::None
             && !observer.listens()
             && config.host.partial_pages != PartialPages::ReadModifyWrite
             && keeps != Keeps::Bytes
             && policies.is_empty()
             && ahead.is_none()
-            && ram.is_none()
             && power.is_none();
+        let is_bare = is_bare_beside_ram && ram.is_none();
         let is_plain = is_bare && config.timing.model == TimingModel::None;
+        let is_buffered = is_bare_beside_ram && ram.is_some() && config.timing.model == TimingModel::None;
         let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
         if let Clock::Parallel(clock) = &clock
             && clock.engine.wants_copies_apart()
@@ -323,6 +326,7 @@ impl Ssd {
             clock,
             is_bare,
             is_plain,
+            is_buffered,
             config: config.clone(),
             cautions,
             reserve,
@@ -700,22 +704,25 @@ impl Ssd {
 
     /// Hands a request to the translation layer, which leaves its operations in the flash's log and counts.
     #[inline(always)]
-    fn translate<const PLAIN: bool>(&mut self, request: &Request) -> Result<(), OutOfSpace> {
+    fn translate<const PLAIN: bool, const RAM: bool>(&mut self, request: &Request) -> Result<(), OutOfSpace> {
         if !PLAIN && self.data.is_some() {
             return self.translate_data(request);
         }
-        self.translate_pages::<PLAIN>(request)
+        self.translate_pages::<PLAIN, RAM>(request)
     }
 
     /// As [`Ssd::translate`], once the bytes of a write are at hand.
     #[inline(always)]
-    pub(crate) fn translate_pages<const PLAIN: bool>(&mut self, request: &Request) -> Result<(), OutOfSpace> {
+    pub(crate) fn translate_pages<const PLAIN: bool, const RAM: bool>(
+        &mut self,
+        request: &Request,
+    ) -> Result<(), OutOfSpace> {
         match request.kind {
             RequestKind::Flush => self.flush(),
             _ if request.sectors == 0 => Ok(()),
-            RequestKind::Write if PLAIN => self.write_to_flash(self.run_of(request)),
+            RequestKind::Write if PLAIN && !RAM => self.write_to_flash(self.run_of(request)),
             RequestKind::Write => {
-                if self.config.host.partial_pages == PartialPages::ReadModifyWrite {
+                if !PLAIN && self.config.host.partial_pages == PartialPages::ReadModifyWrite {
                     self.read_partial_pages(request);
                 }
                 // Worked out anew: a run whose address was taken would be copied through memory, which stalls.
@@ -725,7 +732,7 @@ impl Ssd {
                 let run = self.run_of(request);
                 let delivered = self.flash.stamps().map(|stamps| stamps.delivered());
                 match &mut self.ram {
-                    Some(ram) if !PLAIN => ram.read(run, &mut self.scheme, &mut self.flash),
+                    Some(ram) if RAM => ram.read(run, &mut self.scheme, &mut self.flash),
                     _ => self.scheme.read(run, &mut self.flash),
                 }
                 if let (Some(before), Some(stamps)) = (delivered, self.flash.stamps_mut())
@@ -832,9 +839,15 @@ impl Ssd {
     /// its end is open; else the outcome is final. What a request did before it failed takes its time too; its error is kept
     /// under its tag.
     ///
-    /// `PLAIN` if [`Ssd::is_plain`], `BARE` if [`Ssd::is_bare`]; what only other drives have is then compiled away.
+    /// `PLAIN` if [`Ssd::is_plain`], `BARE` if [`Ssd::is_bare`], where RAM may be there despite both if `RAM`; what only other
+    /// drives have is then compiled away.
     #[inline(always)]
-    fn carry_out<const PLAIN: bool, const BARE: bool>(&mut self, request: &Request, tag: u64, start: u64) -> Outcome {
+    fn carry_out<const PLAIN: bool, const BARE: bool, const RAM: bool>(
+        &mut self,
+        request: &Request,
+        tag: u64,
+        start: u64,
+    ) -> Outcome {
         if !BARE && self.ahead.is_some() {
             self.clean_in_gap(start);
         }
@@ -842,10 +855,10 @@ impl Ssd {
         let (operations, erases, unmapped) =
             (counters.operations(), counters.total(OpKind::Erase), counters.reads_unmapped);
         let before = (!BARE && matches!(self.clock, Clock::Serial { .. })).then(|| counters.totals());
-        if !PLAIN {
+        if !PLAIN || RAM {
             self.flash.clear_log();
         }
-        let done = self.translate::<BARE>(request);
+        let done = self.translate::<BARE, RAM>(request);
         if done.is_err() || !BARE && self.policy_fault.is_some() {
             self.note_failure(done, tag);
         }
@@ -914,13 +927,13 @@ impl Ssd {
     #[inline(always)]
     fn dispatch(&mut self, request: &Request, tag: u64, start: u64) {
         if self.is_bare {
-            let outcome = self.carry_out::<false, true>(request, tag, start);
+            let outcome = self.carry_out::<false, true, false>(request, tag, start);
             return self.launch::<true>(request, tag, outcome);
         }
         if let Some(data) = &mut self.data {
             data.at_hand = Some(tag);
         }
-        let outcome = self.carry_out::<false, false>(request, tag, start);
+        let outcome = self.carry_out::<false, false, true>(request, tag, start);
         self.launch::<false>(request, tag, outcome);
     }
 
@@ -961,7 +974,7 @@ impl Ssd {
         request.arrival = request.arrival.max(Nanos(self.now));
         let tag = self.tag;
         (self.tag, self.now) = (tag + 1, request.arrival.0);
-        let outcome = self.carry_out::<false, true>(&request, tag, request.arrival.0);
+        let outcome = self.carry_out::<false, true, false>(&request, tag, request.arrival.0);
         let Outcome { start, flash_ops, erases, reads_unmapped, .. } = outcome;
         if request.kind != RequestKind::Trim
             && self.flash.background().is_none()
@@ -1086,7 +1099,7 @@ impl Ssd {
     #[inline]
     pub fn absorb(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
         self.check(&request)?;
-        let done = self.translate::<false>(&request);
+        let done = self.translate::<false, true>(&request);
         self.clean_untimed();
         self.settle_untimed_if_kept();
         self.flash.clear_log();
@@ -1097,7 +1110,7 @@ impl Ssd {
 
     /// Carries out a request on a drive that has one at a time, while none waits to be fetched.
     #[inline(always)]
-    fn execute_alone<const PLAIN: bool>(
+    fn execute_alone<const PLAIN: bool, const RAM: bool>(
         &mut self,
         mut request: Request,
         completion: &mut Completion,
@@ -1106,7 +1119,7 @@ impl Ssd {
         request.arrival = request.arrival.max(Nanos(self.now));
         let tag = self.tag;
         let Outcome { start, end, flash_ops, erases, .. } =
-            self.carry_out::<PLAIN, PLAIN>(&request, tag, request.arrival.0);
+            self.carry_out::<PLAIN, PLAIN, RAM>(&request, tag, request.arrival.0);
         Flight { tag: Tag(tag), request, start, end, flash_ops, erases }.fill(completion);
         self.conclude(completion);
         self.tag += 1;
@@ -1283,7 +1296,10 @@ impl BlockDevice for Ssd {
     #[inline(always)]
     fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
         if self.is_plain && self.ready.is_empty() {
-            return self.execute_alone::<true>(request, completion);
+            return self.execute_alone::<true, false>(request, completion);
+        }
+        if self.is_buffered && self.ready.is_empty() {
+            return self.execute_alone::<true, true>(request, completion);
         }
         if let Clock::Parallel(clock) = &self.clock
             && self.is_bare
@@ -1298,7 +1314,7 @@ impl BlockDevice for Ssd {
             assert!(ended, "a request in flight ends");
             return Ok(());
         }
-        self.execute_alone::<false>(request, completion)
+        self.execute_alone::<false, true>(request, completion)
     }
 
     #[inline(always)]

@@ -129,8 +129,8 @@ impl RamManager for Ap {
         self.cache.cleaned(lpn);
     }
     #[inline(always)]
-    fn likely_to_leave(&self) -> Option<Lpn> {
-        self.cache.likely_to_leave()
+    fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
+        self.cache.leaves_after(slot)
     }
 
     fn request_done(&mut self, _: RequestKind, _: LpnRun, view: View) -> bool {

@@ -168,9 +168,9 @@ impl RamManager for Bplru {
         self.groups.dirty_pages(out);
     }
     #[inline(always)]
-    fn likely_to_leave(&self) -> Option<Lpn> {
-        let oldest = self.order.oldest(ALL)?;
-        self.order.after(oldest).map(|slot| self.groups.first_page(slot))
+    fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
+        let next = slot.map_or_else(|| self.order.oldest(ALL), |slot| self.order.after(slot))?;
+        Some((next, self.groups.first_page(next)))
     }
     fn figures(&self) -> Vec<(String, f64)> {
         vec![("compensated_blocks".to_owned(), self.compensated as f64)]

@@ -7,7 +7,7 @@
 //! The border of the window moves by one page with each use, and the clean pages inside have a separate list: O(1) per
 //! page, 38 bytes per held page, 4 per logical page.
 
-use super::{RamContext, RamManager, View};
+use super::{Leaves, RamContext, RamManager, View};
 use crate::{Destage, Pages};
 use flashwright_ftl::{SlotLists, Violation};
 use flashwright_nand::Lpn;
@@ -157,6 +157,16 @@ impl RamManager for Cflru {
         }
     }
     #[inline(always)]
+    fn leaves_alone(&self) -> Option<Leaves> {
+        self.victim().map(|slot| self.pages.leaves(slot))
+    }
+    #[inline(always)]
+    fn left_alone(&mut self, slot: u32) {
+        self.pages.remove_slot(slot);
+        self.unlink(slot);
+        self.refill();
+    }
+    #[inline(always)]
     fn remove(&mut self, lpn: Lpn) -> bool {
         let Some(slot) = self.pages.remove(lpn) else { return false };
         self.unlink(slot);
@@ -172,9 +182,9 @@ impl RamManager for Cflru {
         }
     }
     #[inline(always)]
-    fn likely_to_leave(&self) -> Option<Lpn> {
-        let oldest = self.order.oldest(WINDOW)?;
-        self.order.after(oldest).map(|slot| self.pages.lpn(slot))
+    fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
+        let next = slot.map_or_else(|| self.order.oldest(WINDOW), |slot| self.order.after(slot))?;
+        Some((next, self.pages.lpn(next)))
     }
 
     fn audit(&self, violations: &mut Vec<Violation>) {

@@ -129,8 +129,9 @@ impl RamManager for Fab {
         }
     }
     #[inline(always)]
-    fn likely_to_leave(&self) -> Option<Lpn> {
-        self.by_count.after(self.victim()?).map(|slot| self.groups.first_page(slot))
+    fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
+        let next = slot.map_or_else(|| self.victim(), |slot| self.by_count.after(slot))?;
+        Some((next, self.groups.first_page(next)))
     }
 
     fn audit(&self, violations: &mut Vec<Violation>) {

@@ -3,7 +3,7 @@
 //! A rewrite changes the data but not the position. Reads are served from the buffer and change nothing. O(1) per page,
 //! 25 bytes per held page, 4 per logical page.
 
-use super::{RamContext, RamManager, View};
+use super::{Leaves, RamContext, RamManager, View};
 use crate::{Destage, Pages};
 use flashwright_ftl::{SlotLists, Violation};
 use flashwright_nand::Lpn;
@@ -94,6 +94,16 @@ impl RamManager for Fifo {
         }
     }
     #[inline(always)]
+    fn leaves_alone(&self) -> Option<Leaves> {
+        let oldest = if self.flush_on_full == FlushOnFull::One { self.order.oldest(ALL) } else { None };
+        oldest.map(|slot| self.pages.leaves(slot))
+    }
+    #[inline(always)]
+    fn left_alone(&mut self, slot: u32) {
+        self.pages.remove_slot(slot);
+        self.order.unlink(slot);
+    }
+    #[inline(always)]
     fn remove(&mut self, lpn: Lpn) -> bool {
         self.pages.remove(lpn).inspect(|slot| self.order.unlink(*slot)).is_some()
     }
@@ -101,9 +111,9 @@ impl RamManager for Fifo {
         self.pages.dirty_pages(out);
     }
     #[inline(always)]
-    fn likely_to_leave(&self) -> Option<Lpn> {
-        let oldest = self.order.oldest(ALL)?;
-        self.order.after(oldest).map(|slot| self.pages.lpn(slot))
+    fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
+        let next = slot.map_or_else(|| self.order.oldest(ALL), |slot| self.order.after(slot))?;
+        Some((next, self.pages.lpn(next)))
     }
 
     fn audit(&self, violations: &mut Vec<Violation>) {

@@ -392,9 +392,9 @@ impl RamManager for GcArm {
         self.pages.dirty_pages(out);
     }
     #[inline(always)]
-    fn likely_to_leave(&self) -> Option<Lpn> {
-        let oldest = self.order.oldest(ALL)?;
-        self.order.after(oldest).map(|slot| self.pages.lpn(slot))
+    fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
+        let next = slot.map_or_else(|| self.order.oldest(ALL), |slot| self.order.after(slot))?;
+        Some((next, self.pages.lpn(next)))
     }
 
     fn request_done(&mut self, kind: RequestKind, run: LpnRun, view: View) -> bool {

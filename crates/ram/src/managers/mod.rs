@@ -2,10 +2,10 @@
 
 mod foreign;
 
-use crate::ram::Destage;
+use crate::ram::{Desk, Destage};
 use flashwright_block::registry::policies;
 use flashwright_block::{Nanos, RequestKind, Seed};
-use flashwright_ftl::{Flash, LpnRun, MapCacheView, Scheme, Violation, Watch};
+use flashwright_ftl::{Flash, LpnRun, MapCacheView, OutOfSpace, Scheme, Violation, Watch};
 use flashwright_nand::Lpn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,6 +55,17 @@ pub struct View<'a> {
     pub scheme: &'a Scheme,
     /// The flash.
     pub flash: &'a Flash,
+}
+
+/// A page that leaves the RAM alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaves {
+    /// Its slot.
+    pub slot: u32,
+    /// The page.
+    pub lpn: Lpn,
+    /// Whether it is newer than its copy on flash.
+    pub dirty: bool,
 }
 
 /// Keeps the tables of the pages in RAM and chooses what to evict.
@@ -119,6 +130,17 @@ pub trait RamManager: Sized {
     /// Chooses what to evict next, at least one page. It stays until [`RamManager::remove`] or [`RamManager::left`] is
     /// called, because a worn-out flash may refuse it.
     fn choose(&mut self, view: View, out: &mut Destage);
+    /// The page that leaves next, where a manager lets go of one page at a time and needs no view for it: what
+    /// [`RamManager::choose`] would name, at the cost of no list. It stays until [`RamManager::left_alone`].
+    #[inline]
+    fn leaves_alone(&self) -> Option<Leaves> {
+        None
+    }
+    /// The page of [`RamManager::leaves_alone`] has left this slot.
+    #[inline]
+    fn left_alone(&mut self, slot: u32) {
+        let _ = slot;
+    }
     /// A page leaves: it was trimmed, or written bypassing the RAM. Returns whether it was held.
     fn remove(&mut self, lpn: Lpn) -> bool;
     /// The chosen pages have left.
@@ -133,10 +155,11 @@ pub trait RamManager: Sized {
     fn cleaned(&mut self, lpn: Lpn) {
         let _ = lpn;
     }
-    /// The page that will probably be evicted after the next ones, if that is known at no cost: a hint to prefetch its
-    /// map.
+    /// The slot that will probably leave after this one, or next if none is given, with a page of it, where that is known at no
+    /// cost: a hint to prefetch its map. A slot that was named before may have left or moved since.
     #[inline]
-    fn likely_to_leave(&self) -> Option<Lpn> {
+    fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
+        let _ = slot;
         None
     }
     /// A request of the host has ended. Returns whether the share of the mapping table has changed.
@@ -252,12 +275,12 @@ macro_rules! managers {
                     Manager::Foreign(_) => {},
                 }
             }
-            /// See [`RamManager::likely_to_leave`].
+            /// See [`RamManager::leaves_after`].
             #[inline(always)]
             #[must_use]
-            pub fn likely_to_leave(&self) -> Option<Lpn> {
+            pub fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
                 match self {
-                    $(Manager::$manager(manager) => manager.likely_to_leave(),)+
+                    $(Manager::$manager(manager) => manager.leaves_after(slot),)+
                     Manager::Foreign(_) => None,
                 }
             }
@@ -292,6 +315,20 @@ macro_rules! managers {
                 match self {
                     $(Manager::$manager(manager) => manager.overwrite(lpn),)+
                     Manager::Foreign(manager) => manager.overwrite(lpn),
+                }
+            }
+            /// See [`Desk::write_page`].
+            #[inline(always)]
+            pub(crate) fn write_page(
+                &mut self,
+                desk: &mut Desk,
+                lpn: Lpn,
+                scheme: &mut Scheme,
+                flash: &mut Flash,
+            ) -> Result<(), OutOfSpace> {
+                match self {
+                    $(Manager::$manager(manager) => desk.write_page(manager, lpn, scheme, flash),)+
+                    Manager::Foreign(_) => desk.write_page(self, lpn, scheme, flash),
                 }
             }
             /// See [`RamManager::take_in`].

@@ -20,6 +20,7 @@
 //! Sources: Kim, Seo, Jung, Kim, Huh: "Parameter-aware I/O management for solid state disks" (2011), sections 4.1 to 4.3
 //! for the buffers; Hu's dissertation (2012), section 5.1.3 for the turnaround.
 
+mod claims;
 mod figures;
 mod inside;
 mod link;
@@ -28,6 +29,7 @@ mod payloads;
 mod power;
 mod read_buffer;
 mod reads;
+mod regions;
 #[cfg(test)]
 mod tests;
 mod write_buffer;
@@ -37,6 +39,7 @@ pub use figures::ControllerFigures;
 use flashwright_config::{ControllerConfig, Drain, Oversized};
 
 use crate::ssd::Ssd;
+use claims::{Claim, Claims};
 use flashwright_block::{
     Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, HoldsData, IoError, Nanos, Request,
     RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
@@ -102,14 +105,6 @@ impl Command {
     fn sectors(&self) -> u64 {
         u64::from(self.request.sectors)
     }
-}
-
-/// A command that has not taken effect yet: others that share sectors with it wait.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Claim {
-    order: u64,
-    extent: Extent,
-    writes: bool,
 }
 
 /// The owner of a job of the device below.
@@ -187,7 +182,7 @@ pub struct Controller<D, A = Fifo> {
     /// Commands in the firmware, with the time when it finishes them.
     firmware: VecDeque<(u64, u32)>,
     firmware_free_at: u64,
-    unsettled: Vec<Claim>,
+    unsettled: Claims,
     /// Reads that wait for an earlier write, or for data being read ahead.
     held: Vec<u32>,
     /// Writes, trims and flushes, in order.
@@ -272,7 +267,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             free: Vec::new(),
             firmware: VecDeque::new(),
             firmware_free_at: 0,
-            unsettled: Vec::new(),
+            unsettled: Claims::new(),
             held: Vec::new(),
             writers: VecDeque::new(),
             recheck: false,
@@ -442,27 +437,18 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             RequestKind::Flush => self.writers.push_back(slot),
             _ if command.request.sectors == 0 => return self.finish(slot),
             RequestKind::Read => {
-                self.unsettled.push(Claim { order, extent, writes: false });
-                if self.must_wait(order, extent, false) || !self.serve(slot) {
+                self.unsettled.add(Claim { order, extent, writes: false });
+                if self.unsettled.must_wait(order, extent, false) || !self.serve(slot) {
                     self.held.push(slot);
                 }
                 return;
             }
             RequestKind::Write | RequestKind::Trim => {
-                self.unsettled.push(Claim { order, extent, writes: true });
+                self.unsettled.add(Claim { order, extent, writes: true });
                 self.writers.push_back(slot);
             }
         }
         self.run_writers();
-    }
-
-    /// Whether an earlier command that has not taken effect shares sectors with this one.
-    #[inline]
-    fn must_wait(&self, order: u64, extent: Extent, writes: bool) -> bool {
-        // Without a branch a claim: most of the time none matters, and which ones come near is unpredictable.
-        self.unsettled.iter().fold(false, |waits, claim| {
-            waits | (claim.order < order) & (claim.writes | writes) & claim.extent.overlaps(extent)
-        })
     }
 
     /// A command has taken effect: later ones may touch its sectors.
@@ -473,8 +459,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         if std::mem::replace(&mut command.settled, true) {
             return;
         }
-        if let Some(at) = self.unsettled.iter().position(|claim| claim.order == order) {
-            self.unsettled.swap_remove(at);
+        if self.unsettled.settle(order) {
             self.recheck |= !self.held.is_empty() || !self.writers.is_empty();
         }
     }

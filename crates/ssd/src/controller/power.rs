@@ -3,6 +3,7 @@
 //! The RAM of a controller has no capacitors. So what it holds is lost, answered or not; what a flush or a forced write was
 //! answered for lies below.
 
+use super::claims::Claims;
 use super::link::Link;
 use super::read_buffer::ReadBuffer;
 use super::write_buffer::WriteBuffer;
@@ -66,7 +67,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         let config = &self.config;
         self.firmware.clear();
         self.firmware_free_at = 0;
-        self.unsettled.clear();
+        self.unsettled = Claims::new();
         self.held.clear();
         self.writers.clear();
         self.recheck = false;

@@ -1,5 +1,10 @@
 //! The content of a read buffer, and its read-ahead. The controller handles time.
+//!
+//! Entries are in the order in which they came, and disjoint, since what comes in first drops what it overlaps. Counts by region
+//! of the address space ([`Regions`]) tell where none is; other lookups begin at the newest entry, where runs of reads find
+//! theirs.
 
+use super::regions::Regions;
 use super::write_buffer::Extent;
 use flashwright_block::SECTOR_BYTES;
 use flashwright_config::ReadBufferConfig;
@@ -32,6 +37,8 @@ pub(super) struct ReadBuffer {
     least: u64,
     prefetch: u64,
     kept: VecDeque<Kept>,
+    /// Where the entries are.
+    regions: Regions,
     used: u64,
     next_id: u64,
     /// Where the last read ended, and how far was read ahead.
@@ -46,6 +53,7 @@ impl ReadBuffer {
             least: config.least.0 / SECTOR_BYTES,
             prefetch: config.prefetch.0 / SECTOR_BYTES,
             kept: VecDeque::new(),
+            regions: Regions::new(config.size.0 / SECTOR_BYTES),
             used: 0,
             next_id: 0,
             last_end: u64::MAX,
@@ -55,13 +63,12 @@ impl ReadBuffer {
 
     #[inline]
     pub fn find(&self, extent: Extent) -> Found {
-        if extent.sectors() < self.least {
+        if extent.sectors() < self.least || !self.touches(extent) {
             return Found::No;
         }
         let (mut at, mut found) = (extent.first, Found::All);
         while at < extent.end {
-            let holds = |kept: &&Kept| kept.extent.first <= at && at < kept.extent.end;
-            match self.kept.iter().find(holds) {
+            match self.holder(at) {
                 None => return Found::No,
                 // Waiting is worthwhile only for read-ahead data: another reader's data may be delayed.
                 Some(kept) if !kept.ready && kept.ahead.is_none() => return Found::No,
@@ -72,6 +79,27 @@ impl ReadBuffer {
             }
         }
         found
+    }
+
+    /// Whether any entry holds some of these sectors.
+    #[inline(always)]
+    fn touches(&self, extent: Extent) -> bool {
+        self.regions.may_hold(extent) && Extent::any_overlaps(self.kept.iter().map(|kept| kept.extent), extent)
+    }
+
+    /// Where the entry with this number is.
+    #[inline]
+    fn at(&self, id: u64) -> Option<usize> {
+        // If none in between was dropped, its number says where it is.
+        let back = usize::try_from(self.next_id - id).ok()?;
+        let likely = self.kept.len().checked_sub(back).filter(|at| self.kept[*at].id == id);
+        likely.or_else(|| self.kept.iter().rposition(|kept| kept.id == id))
+    }
+
+    /// The entry that holds a sector.
+    #[inline]
+    fn holder(&self, sector: u64) -> Option<&Kept> {
+        self.kept.iter().rfind(|kept| kept.extent.first <= sector && sector < kept.extent.end)
     }
 
     /// A read was served from here; returns its sectors that had been read ahead and are used for the first time.
@@ -90,7 +118,9 @@ impl ReadBuffer {
     /// Makes room for a read that goes to the flash. None if it bypasses the buffer.
     pub fn expect(&mut self, extent: Extent) -> Option<u64> {
         if extent.sectors() > self.size {
-            self.kept.clear();
+            for gone in self.kept.drain(..) {
+                self.regions.take(gone.extent);
+            }
             self.used = 0;
             return None;
         }
@@ -102,8 +132,10 @@ impl ReadBuffer {
         while self.used + extent.sectors() > self.size {
             let oldest = self.kept.pop_front().expect("what fits the buffer finds room");
             self.used -= oldest.extent.sectors();
+            self.regions.take(oldest.extent);
         }
         self.used += extent.sectors();
+        self.regions.add(extent);
         self.kept.push_back(Kept { id: self.next_id, extent, ready: false, ahead });
         self.next_id += 1;
         self.next_id - 1
@@ -137,43 +169,43 @@ impl ReadBuffer {
     /// The data that `expect` or `read_ahead` made room for have arrived, unless a write or a later read took their
     /// place.
     pub fn filled(&mut self, id: u64) {
-        // The entry is among the newest.
-        if let Some(kept) = self.kept.iter_mut().rfind(|kept| kept.id == id) {
-            kept.ready = true;
+        if let Some(at) = self.at(id) {
+            self.kept[at].ready = true;
         }
     }
 
     /// The data that `expect` or `read_ahead` made room for will not come.
     pub fn forget(&mut self, id: u64) {
-        if let Some(at) = self.kept.iter().rposition(|kept| kept.id == id) {
+        if let Some(at) = self.at(id) {
             let gone = self.kept.remove(at).expect("it was found there");
             self.used -= gone.extent.sectors();
+            self.regions.take(gone.extent);
         }
     }
 
     /// Whether the entry with this number is here or expected.
     pub fn holds(&self, id: u64) -> bool {
-        self.kept.iter().any(|kept| kept.id == id)
+        self.at(id).is_some()
     }
 
     /// Where the data of a read are that the buffer serves: the sectors by number.
     pub fn parts(&self, extent: Extent) -> Vec<(u64, Extent)> {
-        extent.found_in(|at| {
-            let holds = |kept: &&Kept| kept.extent.first <= at && at < kept.extent.end;
-            self.kept.iter().find(holds).map(|kept| (kept.id, kept.extent))
-        })
+        extent.found_in(|at| self.holder(at).map(|kept| (kept.id, kept.extent)))
     }
 
     /// Drops sectors that change.
     #[inline]
     pub fn invalidate(&mut self, extent: Extent) {
-        if !self.kept.iter().any(|kept| kept.extent.overlaps(extent)) {
+        if !self.touches(extent) {
             return;
         }
-        let used = &mut self.used;
-        self.kept.retain(|kept| {
+        let Self { kept, regions, used, .. } = self;
+        kept.retain(|kept| {
             let goes = kept.extent.overlaps(extent);
-            *used -= if goes { kept.extent.sectors() } else { 0 };
+            if goes {
+                *used -= kept.extent.sectors();
+                regions.take(kept.extent);
+            }
             !goes
         });
     }

@@ -12,7 +12,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         while at < self.held.len() {
             let slot = self.held[at];
             let command = self.commands[slot as usize];
-            if self.must_wait(command.order, command.extent(), false) || !self.serve(slot) {
+            if self.unsettled.must_wait(command.order, command.extent(), false) || !self.serve(slot) {
                 at += 1;
             } else {
                 self.held.remove(at);

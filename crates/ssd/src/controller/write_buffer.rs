@@ -7,6 +7,7 @@
 //! Invariants: entries that wait are disjoint in a cache; if a sector is in several entries, the newest one holds what
 //! was written last, and every older one is stale, so that no read is served from it.
 
+use super::regions::Regions;
 use flashwright_block::{Request, SECTOR_BYTES};
 use flashwright_config::{BufferKind, WriteBufferConfig};
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,12 @@ impl Extent {
     #[inline(always)]
     pub fn contains(self, other: Self) -> bool {
         self.first <= other.first && other.end <= self.end
+    }
+    /// Whether it shares sectors with one of many. All are compared, since where most are elsewhere a branch for each, which
+    /// is a coin toss, costs more than the rest of them.
+    #[inline(always)]
+    pub fn any_overlaps(many: impl Iterator<Item = Self>, one: Self) -> bool {
+        many.fold(false, |any, other| any | other.overlaps(one))
     }
     /// Its parts, each with its holder's number; `holder` returns the number and the extent for a sector.
     pub fn found_in(self, holder: impl Fn(u64) -> Option<(u64, Self)>) -> Vec<(u64, Self)> {
@@ -63,67 +70,6 @@ pub(super) struct Entry {
     pub flying: bool,
     /// Something newer was written to a part of it.
     stale: bool,
-}
-
-/// How many entries hold sectors of each region, where regions share counts: a stretch whose counts are all zero is in
-/// no entry.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Regions {
-    /// A power of two of them.
-    counts: Vec<u32>,
-}
-
-/// A region has 2 to this power sectors: 4 KiB, since most requests are small.
-const REGION_SHIFT: u32 = 3;
-/// Counts for each region that fits into the buffer, so that few regions with entries share theirs with one without.
-const COUNTS_PER_REGION: u64 = 16;
-/// Counts of the largest buffers.
-const COUNTS_MAX: u64 = 1 << 18;
-/// A stretch of more regions is looked up among the entries at once.
-const REGIONS_LOOKED_AT: u64 = 32;
-
-impl Regions {
-    fn new(buffer_sectors: u64) -> Self {
-        let regions = (buffer_sectors >> REGION_SHIFT).clamp(1, COUNTS_MAX / COUNTS_PER_REGION);
-        let counts = (regions * COUNTS_PER_REGION).next_power_of_two();
-        Self { counts: vec![0; usize::try_from(counts).unwrap_or(1)] }
-    }
-
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // the bits above the mask go anyway
-    fn place(&self, region: u64) -> usize {
-        // Each stretch of 1,024 regions is shifted by its own distance: data at like places of many stretches spread.
-        region.wrapping_add((region >> 10).wrapping_mul(0x9e37_79b9)) as usize & (self.counts.len() - 1)
-    }
-
-    #[inline(always)]
-    fn of(extent: Extent) -> std::ops::RangeInclusive<u64> {
-        extent.first >> REGION_SHIFT..=extent.end.saturating_sub(1) >> REGION_SHIFT
-    }
-
-    #[inline]
-    fn add(&mut self, extent: Extent) {
-        for region in Self::of(extent) {
-            let at = self.place(region);
-            self.counts[at] += 1;
-        }
-    }
-
-    #[inline]
-    fn take(&mut self, extent: Extent) {
-        for region in Self::of(extent) {
-            let at = self.place(region);
-            self.counts[at] -= 1;
-        }
-    }
-
-    /// Whether an entry may hold some of these sectors; if not, none does.
-    #[inline(always)]
-    fn may_hold(&self, extent: Extent) -> bool {
-        let regions = Self::of(extent);
-        regions.end() - regions.start() >= REGIONS_LOOKED_AT
-            || regions.into_iter().any(|at| self.counts[self.place(at)] > 0)
-    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -262,7 +208,7 @@ impl WriteBuffer {
             BufferKind::Fifo => self.entries.len().checked_sub(1).filter(|at| joins(&self.entries[*at])),
             BufferKind::Cache => {
                 let with_neighbours = Extent { first: extent.first.saturating_sub(1), end: extent.end + 1 };
-                let joinable = self.regions.may_hold(with_neighbours);
+                let joinable = self.touches(with_neighbours);
                 joinable.then(|| self.entries.iter().rposition(joins)).flatten()
             }
         };
@@ -313,7 +259,7 @@ impl WriteBuffer {
     /// Whether any entry holds some of these sectors.
     #[inline]
     pub fn touches(&self, extent: Extent) -> bool {
-        self.regions.may_hold(extent) && self.entries.iter().any(|entry| entry.extent.overlaps(extent))
+        self.regions.may_hold(extent) && Extent::any_overlaps(self.entries.iter().map(|entry| entry.extent), extent)
     }
 
     /// The entry that has to leave next.
@@ -324,7 +270,7 @@ impl WriteBuffer {
     /// The next entry that has to leave before something else touches these sectors on flash. Entries of a FIFO leave
     /// in order; otherwise an older one could follow a newer one.
     pub fn before(&self, extent: Extent) -> Option<usize> {
-        if !self.regions.may_hold(extent) {
+        if !self.touches(extent) {
             return None;
         }
         let waits = |entry: &Entry| !entry.flying && entry.extent.overlaps(extent);
@@ -368,7 +314,7 @@ impl WriteBuffer {
 
     /// Newer data go to the flash without the buffer: nothing here may be read in their place.
     pub fn supersede(&mut self, extent: Extent) {
-        if !self.regions.may_hold(extent) {
+        if !self.touches(extent) {
             return;
         }
         for entry in self.entries.iter_mut().filter(|entry| entry.extent.overlaps(extent)) {

@@ -25,7 +25,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         let extent = command.extent();
         match command.stage {
             Stage::Start => {
-                if command.request.kind != RequestKind::Flush && self.must_wait(command.order, extent, true) {
+                if command.request.kind != RequestKind::Flush && self.unsettled.must_wait(command.order, extent, true) {
                     return false;
                 }
                 if self.forces_all(&command) && !(self.buffer.is_empty() && self.inside.writes == 0) {
