@@ -147,7 +147,7 @@ def test_calibration_by_hand(calibration: Calibration) -> None:
 def test_fit_finds_what_was_built_in(small: Ssd, calibration: Calibration) -> None:
     """The numbers that the patterns show; and the twin predicts what it was not fitted to."""
     with Target(small) as target:
-        fit = fitted(target, FINDINGS, calibration)
+        fit = fitted(target, FINDINGS, calibration, processor_limit=15)
         result = check(target, fit.ssd, requests=4000)
     model = fit.model
     assert (model.page_bytes, model.pages_per_block, model.units) == (12288, 32, 2)
@@ -495,6 +495,16 @@ def test_whoever_plays_a_twin_beyond_its_bounds_is_told(
     done = command("advise", "host", path, "--quiet")
     assert done.status == 0
     assert done.err.count("don't rely on this twin: ") == 1 and says in done.err
+
+
+def test_advice_on_a_twin_keeps_what_it_may_be_off_by(
+    plain: Profile, command: Cli, tmp_path: Path
+) -> None:
+    path = marked(plain, tmp_path / "good.toml", error=0.1, check=check_record(1.05, 0.8))
+    few = ["--utilizations", "0.5,0.6", "--requests", "200", "--workload", "uniform"]
+    done = command("advise", "space", path, *few, "--target", "write-amplification<=1.01")
+    assert "targets are met with as much to spare" in done.err
+    assert "write-amplification<=1.01 with 10% to spare" in done.out + done.err
 
 
 def test_advice_does_not_rest_on_a_twin_beyond_its_bounds(
