@@ -228,3 +228,9 @@ class Alien:
         self._library.alien_counters(self._drive, found)
         names = ("stalls", "stalled_ns", "host_units", "copied_units")
         return dict(zip(names, found.tolist(), strict=True))
+
+    def counted(self) -> tuple[int, int]:
+        """Bytes from the host, in whole units, and bytes to the flash, as an NVMe drive counts them."""
+        units, copied = (self.counters()[name] for name in ("host_units", "copied_units"))
+        unit = int(self.facts.get("unit", 4096))
+        return units * unit, (units + copied) * unit

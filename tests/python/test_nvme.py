@@ -7,12 +7,15 @@ import fcntl
 import json
 import os
 import struct
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from conftest import Cli
+from flashwright import Ssd
 from flashwright.blackbox.counted import Counters, told
 from flashwright.blackbox.session import probe
 from flashwright.blackbox.target import Target
@@ -20,6 +23,7 @@ from flashwright.nvme import passthrough
 from flashwright.nvme.counters import Reader, between
 from flashwright.nvme.passthrough import Nvme, NvmeError, StatusError
 from flashwright.nvme.structures import Placement
+from flashwright.support.core import _core
 
 MIB = 1 << 20
 INVALID_FIELD, NO_LOG, FDP_OFF = 0x002, 0x109, 0x029
@@ -302,6 +306,37 @@ def test_a_drive_that_stops_answering_is_probed_without_its_counters() -> None:
     assert counters.lap() is None
     assert counters.lap() is None
     assert counters.why == "/dev/nvme9: the drive is gone"
+
+
+def test_a_model_that_counts_tells_its_amplification() -> None:
+    """As an NVMe drive does: bytes from the host and to the flash since it was made."""
+
+    class Counting:
+        def __init__(self) -> None:
+            self.host = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        @cached_property
+        def inner(self) -> Any:
+            settings = {"ssd": {"config": Ssd.named("default").toml}}
+            return _core.Target(json.dumps(settings), 1)
+
+        def play(self, *asked: Any) -> Any:
+            self.host += int(asked[2].sum()) * 512
+            return self.inner.play(*asked)
+
+        def counted(self) -> tuple[int, int]:
+            return self.host, 3 * self.host
+
+    with Target(Counting()) as target, Counters.of(target) as counters:
+        target.play("write", np.arange(8) * 4096, 4096)
+        lap = counters.lap()
+    assert lap is not None
+    assert (lap["host_written_bytes"], lap["write_amplification"]) == (8 * 4096, 3.0)
+    with Target("sim:default") as target:
+        assert Counters.of(target).lap() is None
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from flashwright.blackbox.target import Target
-from flashwright.nvme.counters import Reader, Reading, between
+from flashwright.nvme.counters import Interval, Reader, Reading, between
 from flashwright.nvme.passthrough import Nvme, NvmeError
 
 __all__ = ["Counters", "amplification", "told"]
@@ -87,13 +87,15 @@ class Counters:
 
     @classmethod
     def of(cls, target: Target) -> Counters:
-        """Those of a target. Only NVMe drives are asked; one that refuses is probed without them.
+        """Those of a target. NVMe drives are asked, and models that count; one that refuses is probed without them.
 
         Parameters
         ----------
         target : Target
             The device under test.
         """
+        if target.counted is not None:
+            return _OfModel(target.counted)
         if target.kind != "block-device" or target.path is None:
             return cls(None)
         try:
@@ -134,3 +136,20 @@ class Counters:
         if before is None or self._last is None:
             return None
         return asdict(between(before, self._last))
+
+
+class _OfModel(Counters):
+    """Those of a model that counts bytes from the host and to its flash."""
+
+    def __init__(self, counted: Callable[[], tuple[int, int]]) -> None:
+        super().__init__(None)
+        self._counted, self._before = counted, counted()
+
+    def lap(self) -> dict[str, Any] | None:
+        (host, media), now = self._before, self._counted()
+        self._before = now
+        wrote, programmed = now[0] - host, now[1] - media
+        ratio = programmed / wrote if wrote else None
+        why = "" if wrote else "the host wrote nothing"
+        done = Interval(0.0, None, wrote, programmed, 1, ratio, why, None, None, 0, ())
+        return asdict(done)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -46,6 +47,9 @@ class Core(Protocol):
 
     Requests are played in a closed loop: `depth` of them are outstanding, and the next one is submitted when one ends.
     Places and lengths count sectors of 512 B, and the kinds are 0 read, 1 write, 2 trim, 3 flush.
+
+    A model that counts what it writes to its flash may also have ``counted()``: bytes from the host and bytes to the
+    flash since it was made, as an NVMe drive counts them.
     """
 
     def info(self) -> str:
@@ -112,6 +116,7 @@ class Guarded:
         self._core, self._name, self._whole, self._reads_alone = core, name, whole, reads_alone
         self._first, self._count = part.start_bytes // SECTOR, part.length_bytes // SECTOR
         self.now, self.idle, self.close = core.now, core.idle, core.close
+        self.counted: Callable[[], tuple[int, int]] | None = getattr(core, "counted", None)
 
     def play(
         self,

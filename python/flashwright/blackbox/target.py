@@ -164,6 +164,8 @@ class Target:
             whole=self.part is None,
             reads_alone=not self.writes_allowed,
         )
+        self.counted = self._core.counted
+        """Of a model that counts: bytes from the host and to its flash; None of others."""
         self.watch: Callable[[], None] | None = None
         """Called now and then while requests are played; may raise to end the play."""
 

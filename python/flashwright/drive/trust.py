@@ -8,6 +8,7 @@ from typing import Any
 
 __all__ = [
     "FIT_BOUND",
+    "KIND_BOUND",
     "MEAN_BOUND",
     "P99_BOUND",
     "TwinWarning",
@@ -20,6 +21,8 @@ MEAN_BOUND = 0.10
 """A twin's mean latency may be off by this share in its check."""
 P99_BOUND = 0.25
 """And its 99th percentile by this one."""
+KIND_BOUND = 0.25
+"""And the mean of reads alone, and of writes alone, by this one: one must not make up for the other."""
 FIT_BOUND = 0.25
 """And what it was fitted to by this much: the root mean square of the logarithms of ratios."""
 
@@ -28,7 +31,14 @@ class TwinWarning(UserWarning):
     """A twin is used whose fit or check was beyond its bound, or that was never checked."""
 
 
-def check_record(mean_ratio: float, p99_ratio: float, mean_error: float = 0.0) -> dict[str, Any]:
+def check_record(
+    mean_ratio: float,
+    p99_ratio: float,
+    mean_error: float = 0.0,
+    *,
+    reads_ratio: float = 1.0,
+    writes_ratio: float = 1.0,
+) -> dict[str, Any]:
     """What the record of a twin keeps of its check.
 
     Parameters
@@ -37,8 +47,16 @@ def check_record(mean_ratio: float, p99_ratio: float, mean_error: float = 0.0) -
         Twin over drive, of the latencies of all requests.
     mean_error : float, optional
         By how much the ratio of means may be off by chance.
+    reads_ratio, writes_ratio : float, optional
+        Ratio of means of reads and of writes alone.
     """
-    return {"mean-ratio": mean_ratio, "p99-ratio": p99_ratio, "mean-error": mean_error}
+    return {
+        "mean-ratio": mean_ratio,
+        "p99-ratio": p99_ratio,
+        "mean-error": mean_error,
+        "reads-ratio": reads_ratio,
+        "writes-ratio": writes_ratio,
+    }
 
 
 def doubts_of_twin(record: Mapping[str, Any]) -> list[str]:
@@ -87,6 +105,14 @@ def doubts_of_twin(record: Mapping[str, Any]) -> list[str]:
             doubts.append(
                 f"in its check the {name} was {ratio:.2f} times the drive's, give or take {by_chance:.2f} "
                 f"(bound {bound * 100:g} %)"
+            )
+    for key, kind in (("reads-ratio", "reads"), ("writes-ratio", "writes")):
+        ratio = checked.get(key, 1.0)
+        if not isinstance(ratio, int | float) or not abs(ratio - 1) <= KIND_BOUND:
+            # One may make up for the other in the mean of all.
+            said = f"{ratio:.2f} times the drive's" if isinstance(ratio, int | float) else "unknown"
+            doubts.append(
+                f"in its check the mean of {kind} was {said} (bound {KIND_BOUND * 100:g} %)"
             )
     return doubts
 

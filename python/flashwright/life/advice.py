@@ -122,6 +122,22 @@ class Target:
             )
         return cls(found[1], limit, "".join(text.split()))
 
+    def with_spare(self, share: float) -> Target:
+        """The same, kept with so much to spare: for figures of a model that may be off by that share.
+
+        Parameters
+        ----------
+        share : float
+            Of the limit.
+
+        Examples
+        --------
+        >>> Target.parse("write-amplification<=2").with_spare(0.1)
+        Target(metric='write-amplification', limit=1.8, text='write-amplification<=2 with 10% to spare')
+        """
+        factor = 1 - share if self.less else 1 + share
+        return Target(self.metric, self.limit * factor, f"{self.text} with {share:.0%} to spare")
+
     @property
     def less(self) -> bool:
         """Whether less is better."""

@@ -11,7 +11,8 @@ and mixing. Which patterns, and how many requests of each, is our choice.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,11 +36,14 @@ from flashwright.errors import MissingResultError, TargetError
 
 __all__ = ["Calibration", "Level", "Measured", "calibrate", "cost", "play"]
 
+_LEVELS = ("mean_ns", "p10_ns", "p50_ns", "p90_ns", "p99_ns")
 _KINDS: tuple[Kinds, ...] = ("read", "write", "flush")
 # Of a write that prepares; large enough to be quick, and no drive that we know has a larger stripe.
 _FILL_BYTES = 1 << 20
 # Rest after the fill, nanoseconds: an SLC cache empties in that time.
 _REST_NS = 30e9
+# Parts of a pattern whose levels say how sure those of all of it are, and requests of each at least.
+_PARTS, _OF_PART = 10, 8
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ class Level:
         How many there were.
     mean_ns, p10_ns, p50_ns, p90_ns, p99_ns : float
         Mean and percentiles.
+    errors : mapping of str to float
+        By the names above, how much each may be off by chance: standard error of its logarithm, from parts of the
+        requests in order. Empty where it was not asked for.
     """
 
     requests: int
@@ -60,13 +67,26 @@ class Level:
     p50_ns: float
     p90_ns: float
     p99_ns: float
+    errors: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, latency_ns: npt.NDArray[np.float64]) -> Level:
-        """Of these latencies, nanoseconds; at least one."""
+    def of(cls, latency_ns: npt.NDArray[np.float64], *, errors: bool = False) -> Level:
+        """Of these latencies, nanoseconds; at least one. With how sure they are if asked for."""
         p10, p50, p90, p99 = np.percentile(latency_ns, [10, 50, 90, 99])
         mean = float(latency_ns.mean())
-        return cls(latency_ns.size, mean, float(p10), float(p50), float(p90), float(p99))
+        level = cls(latency_ns.size, mean, float(p10), float(p50), float(p90), float(p99))
+        parts = min(latency_ns.size // _OF_PART, _PARTS)
+        if not errors or parts < 2:
+            return level
+        pieces = [cls.of(part) for part in np.array_split(latency_ns, parts)]
+        sure = {
+            name: float(
+                np.std(np.log([max(getattr(p, name), 1.0) for p in pieces]), ddof=1)
+                / np.sqrt(parts)
+            )
+            for name in _LEVELS
+        }
+        return replace(level, errors=sure)
 
 
 @dataclass(frozen=True)
@@ -98,8 +118,10 @@ class Measured:
         codes: npt.NDArray[np.uint8],
         sizes_bytes: npt.NDArray[np.int64],
         times: Times,
+        *,
+        errors: bool = False,
     ) -> Measured:
-        """What these times say."""
+        """What these times say; with how sure it is if asked for."""
         latency = times.latency_ns
         # Of requests made twice the second of each pair is what is asked about.
         every = 2 if pattern.order == "again" else 1
@@ -109,7 +131,7 @@ class Measured:
         for kind, code in zip(_KINDS, (READ, WRITE, FLUSH), strict=True):
             chosen = latency[keep & (codes == code)]
             if chosen.size:
-                levels[kind] = Level.of(chosen)
+                levels[kind] = Level.of(chosen, errors=errors)
                 if len(levels) == 1:
                     middle = float(np.median(chosen))
                     spread = 1.4826 * float(np.median(np.abs(chosen - middle))) / max(middle, 1.0)
@@ -223,6 +245,14 @@ def cost(
     return Cost(int(read), int(written), requests)
 
 
+@lru_cache(maxsize=256)
+def _requests(
+    pattern: Pattern, capacity_bytes: int, block_bytes: int
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """A pattern's requests, made once for all candidates."""
+    return pattern.make(capacity_bytes, block_bytes)
+
+
 def play(
     target: Target,
     chosen: Sequence[Pattern],
@@ -230,6 +260,7 @@ def play(
     capacity_bytes: int | None = None,
     block_bytes: int | None = None,
     progress: Callable[[float], None] = lambda share: None,
+    errors: bool = False,
 ) -> tuple[Measured, ...]:
     """Play patterns of one stage, from a purged and filled drive on.
 
@@ -243,6 +274,8 @@ def play(
         What requests are made for, if not for the target's own size: a twin may be larger by a part of a page.
     progress : callable, optional
         Told the share that is done, 0 to 1.
+    errors : bool, optional
+        Also say how sure each level is.
 
     Returns
     -------
@@ -260,11 +293,11 @@ def play(
     found = []
     for done, pattern in enumerate(chosen):
         progress(done / len(chosen))
-        codes, offsets, sizes = pattern.make(capacity, block)
+        codes, offsets, sizes = _requests(pattern, capacity, block)
         # What an earlier pattern left in the buffer is none of this one's.
         target.flush()
         times = target.play(codes, offsets, sizes, depth=pattern.depth)
-        found.append(Measured.of(pattern, codes, sizes, times))
+        found.append(Measured.of(pattern, codes, sizes, times, errors=errors))
     progress(1.0)
     return tuple(found)
 
@@ -331,6 +364,6 @@ def calibrate(
         def told(share: float, first: float = first, width: float = width) -> None:
             progress(first + width * share)
 
-        measured.extend(play(target, of_stage, progress=told))
+        measured.extend(play(target, of_stage, progress=told, errors=True))
     unit = unit_of(findings, target.block_bytes)
     return Calibration(target.capacity_bytes, target.block_bytes, unit, tuple(measured))

@@ -99,7 +99,13 @@ class Check:
 
     def record(self) -> dict[str, Any]:
         """What a profile keeps of it."""
-        return check_record(self.all.ratio["mean"], self.all.ratio["p99"], self.mean_error)
+        return check_record(
+            self.all.ratio["mean"],
+            self.all.ratio["p99"],
+            self.mean_error,
+            reads_ratio=self.reads.ratio["mean"],
+            writes_ratio=self.writes.ratio["mean"],
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As nested dicts of numbers, for TOML or JSON."""

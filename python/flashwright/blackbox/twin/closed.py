@@ -2,7 +2,8 @@
 
 A read of some pages takes the firmware's time, the senses of the die that has most of them, the transfers of the
 channel that has most of them, and the link. That is linear in the four numbers, so each structure gets its best by
-least squares, and what is left tells how likely it is. Where dies share a channel, either all of its transfers count,
+least squares of means, and what is left tells how likely it is. Where dies share a channel, either all of its
+transfers count,
 or all but the first and last hide behind senses; the better of both is taken.
 """
 
@@ -72,12 +73,16 @@ def _closed(
     rows, times = [], []
     mapped = model.unit_bytes or model.page_bytes
     for m in reads:
-        pattern, size = m.pattern, m.pattern.sizes_bytes[0]
-        # Off the grid of pages reads are of two kinds, of which the median shows either.
-        whole = size <= mapped or pattern.align_bytes % mapped == 0
-        if pattern.depth == 1 and pattern.order == "random" and whole:
-            rows.append(_row(model, size, loads, hidden))
-            times.append(m.levels["read"].p50_ns / stretch)
+        pattern = m.pattern
+        if pattern.depth == 1 and pattern.order == "random":
+            size = pattern.sizes_bytes[0]
+            of_counts = _touched(size, pattern.align_bytes, mapped)
+            parts = [
+                [share * part for part in _row(model, units, size, loads, hidden)]
+                for units, share in of_counts
+            ]
+            rows.append([sum(column) for column in zip(*parts, strict=True)])
+            times.append(m.levels["read"].mean_ns / stretch)
     matrix, taken = np.array(rows), np.array(times)
     found = _positive(matrix, taken)
     gaps = list(np.log(matrix @ found / taken))
@@ -99,10 +104,17 @@ def _closed(
     return Closed(overhead, read, transfer, 1e9 / per_byte, error)
 
 
-def _row(model: Model, size: int, loads: float, hidden: bool) -> list[float]:
+@lru_cache(maxsize=4096)
+def _touched(size: int, align: int, mapped: int) -> list[tuple[int, float]]:
+    """How many mapping units reads meet, and what share of them does so."""
+    step = math.gcd(align, mapped)
+    counts = [-(-(first + size) // mapped) for first in range(0, mapped, step)]
+    return [(count, counts.count(count) / len(counts)) for count in sorted(set(counts))]
+
+
+def _row(model: Model, units: int, size: int, loads: float, hidden: bool) -> list[float]:
     """How often firmware, sense, transfer and byte of the link count."""
     mapped = model.unit_bytes or model.page_bytes
-    units = max(math.ceil(size / mapped), 1)
     each = mapped / model.page_bytes
     if model.superblock == "drive":
         program = model.page_bytes // mapped
@@ -111,10 +123,10 @@ def _row(model: Model, size: int, loads: float, hidden: bool) -> list[float]:
             units, program, sensed, model.units, model.channels
         )
     else:
-        # Pages follow each other from unit to unit of the drive; so do mapping units that RAM collects, of which a
-        # sense brings as many as a page holds.
+        # Pages follow each other from unit to unit of the drive; so do mapping units that RAM collects. Those of one
+        # die are no neighbours, so that each is sensed by itself.
         on_die, transfers = _most(units, model.units), _most(units, model.channels)
-        senses = 1 + (on_die - 1) * each * model.shot
+        senses = on_die
     if hidden:
         dies = min(float(model.dies), max(units / model.channels, 1.0))
         transfers = min(transfers, on_die + dies - 1)

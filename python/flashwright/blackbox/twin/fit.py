@@ -25,7 +25,7 @@ from flashwright.blackbox.twin.model import (
     gaps_between,
     name_of,
 )
-from flashwright.blackbox.twin.refining import neighbours
+from flashwright.blackbox.twin.refining import DIE_ORDERS, SUSPENDS, neighbours
 from flashwright.blackbox.twin.structures import ALIKE
 from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError
@@ -40,23 +40,23 @@ _SPARES = (0.06, 0.1, 0.16, 0.26)
 # Trials of a fit at most; and the shares of them, and of its time, after which reads, writes into erased space, and
 # overwriting begin no further structure.
 _TRIALS = 4000
-_UNTIL = (0.3, 0.55, 0.9)
+_UNTIL = (0.15, 0.35, 0.6)
 
 # Structures that are followed into overwriting.
 _FOLLOWED = 3
 
 # Programs of each unit that RAM holds: one for each open block of the host, of cleaning and of the map at least.
-_RAM_PROGRAMS = (8, 32, 128)
+_RAM_PROGRAMS = (3, 5, 8, 32, 128)
 
-# Schedules of cleaning whose numbers are fitted before they are judged.
-_SCHEDULES = 2
+# By turns: how often, and what spare space is multiplied by.
+_TURNS, _SPARE_FACTORS = 2, (0.65, 0.8, 1.25, 1.5)
 
-# Structures next to the best whose numbers are fitted before none of them counts as better; a better one has this
-# share of the error at most. The search for one ends when so much of the budget is used, or at such an error.
-_NEAR = 12
-_BETTER = 0.985
+# A structure next to the best has this share of its error at most where it counts as better. Up to the second of these
+# its numbers get a step of their own first. The search for one ends when so much of the budget is used, or at such an
+# error.
+_BETTER, _HIDDEN = 0.985, 1.4
 _UNTIL_LAST = 0.93
-_EXACT = 0.02
+_EXACT = 0.01
 
 
 def fitted(
@@ -121,11 +121,37 @@ _ALL = (*_READS, "program_ns", "write_overhead_ns", "erase_ns", "spare")
 _COSTS = ("erase_ns", "program_ns", "transfer_ns", "read_ns")
 
 
-def _shares(model: Model) -> tuple[float, ...]:
-    """Sizes of the SLC cache to try: what overwriting shows best is how much it takes of the spare flash."""
+def _of_spare(model: Model) -> list[Model]:
+    """Spare space around what was found."""
+    return [replace(model, spare=model.spare * factor) for factor in _SPARE_FACTORS]
+
+
+def _of_orders(model: Model) -> list[Model]:
+    """Which operation a die takes next, and what it suspends."""
+    return [
+        replace(model, die_order=order, suspends=suspends)
+        for order in DIE_ORDERS
+        for suspends in SUSPENDS
+    ]
+
+
+def _of_ram(model: Model) -> list[Model]:
+    """What RAM holds of writes, where programs gather units."""
+    if not model.unit_bytes:
+        return []
+    return [replace(model, ram_programs=count) for count in _RAM_PROGRAMS]
+
+
+def _of_shares(model: Model) -> list[Model]:
+    """Sizes of the SLC cache: what overwriting shows best is how much it takes of the spare flash."""
     if model.slc == "none":
-        return ()
-    return tuple(min(model.slc_share * factor, 0.9) for factor in (0.6, 1.6))
+        return []
+    return [replace(model, slc_share=min(model.slc_share * factor, 0.9)) for factor in (0.6, 1.6)]
+
+
+def _of_schedules(model: Model) -> list[Model]:
+    """When it cleans."""
+    return [replace(model, schedule=schedule) for schedule in SCHEDULES]
 
 
 class _Search(Descent):
@@ -242,20 +268,27 @@ class _Search(Descent):
         return min(ways, key=lambda model: self.error(model, self.clean))
 
     def overwriting(self, models: Sequence[Model]) -> Model:
-        """Fits spare space, blocks, erases and the schedule of cleaning to what overwriting showed."""
+        """Fits spare space, blocks and the schedule of cleaning to what overwriting showed."""
         first = models[0]
         # Blocks with pages at home have logs for a share of all blocks, and use no other spare space.
         spares = (0.11, 0.2) if first.scheme in ALIKE else _SPARES
+        ways = [first]
+        if first.scheme in STEPWISE and not first.unit_bytes and first.units > 1:
+            # Reads of whole pages do not show how blocks are joined; cleaning does.
+            ways = [replace(first, superblock=way) for way in ("block", "drive")]
         best, error = self.least(
-            replace(first, pages_per_block=pages, spare=spare)
+            replace(way, pages_per_block=pages, spare=spare)
             for pages in self.structures.block_pages(first)
             for spare in spares
+            for way in ways
         )
         rows = best.pages_per_block * best.page_bytes * best.units
         for model in models:
             # Blocks are told once; those of another structure hold as many bytes.
             pages = max(round(rows / (model.page_bytes * model.units)), 2)
             like = replace(model, pages_per_block=pages)
+            if model is first:
+                like = best
             # What an SLC cache does, cleaning in steps may do as well: both are varied together.
             schedules = SCHEDULES if model.scheme in STEPWISE else SCHEDULES[:1]
             if model is not first and self.late:
@@ -263,87 +296,64 @@ class _Search(Descent):
             trial, there = self.least(
                 replace(like, schedule=schedule, spare=best.spare) for schedule in schedules
             )
+            self.tried.append((name_of(trial), there))
             if there < error:
                 best, error = trial, there
         if best.scheme in STEPWISE:
-            return self.scheduled(best)
+            return self.cleaned(best, error)
         if best.scheme not in ALIKE:
             best, _ = self.scan(best, "spare", self.used)
         return self.descend(best, ("erase_ns", "spare"), self.used, 5)[0]
 
+    def cleaned(self, model: Model, error: float) -> Model:
+        """Of a page map: spare space, schedule, what RAM holds and the order of dies by turns, as they stand."""
+        for _ in range(_TURNS):
+            before = error
+            for options in (_of_spare, _of_orders, _of_ram, _of_shares, _of_schedules):
+                if self.late:
+                    return model
+                for trial in options(model):
+                    if trial != model and (there := self.error(trial, self.used)) < error:
+                        model, error = trial, there
+            if error >= _BETTER * before:
+                break
+        self.tried.append((name_of(model), error))
+        return model
+
     def refined(self, model: Model) -> Model:
         """Climbs from structure to structure as long as one next to the best fits better."""
         both = (*self.clean, *self.used)
-        error = self.error(model, both)
+        model, error = self.descend(model, _ALL, both, 2)
+        # By kind of thing: how near its best came at last; the likeliest come first.
+        came: dict[str, float] = {}
         while not self.late and error > _EXACT:
             before = error
-            fields = vars(model)
-            found: list[tuple[str, Model, float]] = []
-            for kind, near in neighbours(model, self.structures):
-                if self.late:
-                    return model
-                found.append((kind, near, self.error(near, both)))
-            found.sort(key=lambda row: row[2])
-            # What is better as it stands is taken together as far as it stays so.
-            for _, near, there in found:
-                if there >= _BETTER * before or self.late:
-                    break
-                changes = {name: to for name, to in vars(near).items() if to != fields[name]}
-                trial = replace(model, **changes)
-                there = self.error(trial, both) if trial != near else there
+            kinds = list(dict.fromkeys(kind for kind, _ in neighbours(model, self.structures)))
+            for kind in sorted(kinds, key=lambda kind: came.get(kind, 0.0)):
+                options = [near for of, near in neighbours(model, self.structures) if of == kind]
+                found: list[tuple[Model, float]] = []
+                for near in options:
+                    if self.late:
+                        break
+                    found.append((near, self.error(near, both)))
+                if not found:
+                    continue
+                near, there = self.ranked(found)[0]
+                came[kind] = there / error
+                if _BETTER * error <= there < _HIDDEN * error and not self.late:
+                    # Numbers that were fitted to another structure may hide a better one.
+                    near, there = self.stepped(near, both)
                 if there < _BETTER * error:
-                    model, error = trial, there
-            model, error = self.descend(model, _ALL, both, 2)
-            if error < _BETTER * before:
-                self.tried.append((name_of(model), error))
-                continue
-            # Else numbers may have hidden it: the best of each kind gets numbers of its own.
-            kinds = {kind: near for kind, near, _ in reversed(found)}
-            likely = sorted(kinds.values(), key=[near for _, near, _ in found].index)
-            likely += [near for _, near, _ in found[:_NEAR] if near not in likely]
-            for near in likely:
-                if self.late:
-                    break
-                trial, there = self.descend(near, _ALL, both, 2)
-                if there < _BETTER * error:
-                    model, error = trial, there
+                    model, error = near, there
                     self.tried.append((name_of(model), error))
-                    break
-            else:
+            model, error = self.descend(model, _ALL, both, 2)
+            if error >= _BETTER * before:
                 break
         return model
 
     def least(self, models: Iterable[Model]) -> tuple[Model, float]:
         """The model that overwriting fits best, as it stands."""
         return self.ranked([(model, self.error(model, self.used)) for model in models])[0]
-
-    def scheduled(self, model: Model) -> Model:
-        """When it cleans: numbers are fitted to a part of the patterns, the others judge."""
-        found = []
-        for schedule in SCHEDULES:
-            trials = [
-                replace(model, schedule=schedule, spare=model.spare * factor)
-                for factor in (0.75, 1.0, 1.35)
-            ]
-            trials += [
-                replace(model, schedule=schedule, slc_share=share) for share in _shares(model)
-            ]
-            found.append(self.least(trials))
-        judged: list[tuple[Model, float]] = []
-        for trial, error in self.ranked(found)[:_SCHEDULES]:
-            if judged and (self.late or error > 2 * judged[0][1]):
-                break
-            self.judges = False
-            fits, _ = self.scan(trial, "spare", self.used)
-            fits, _ = self.descend(fits, ("erase_ns", "spare", "program_ns"), self.used, 3)
-            if fits.unit_bytes:
-                rams = [replace(fits, ram_programs=count) for count in _RAM_PROGRAMS]
-                fits, _ = self.least(rams)
-            self.judges = True
-            judged.append((fits, self.error(fits, self.used)))
-            self.judges = None
-            self.tried.append((name_of(fits), judged[-1][1]))
-        return self.ranked(judged)[0][0]
 
     def result(
         self, model: Model, error: float, played: Sequence[Played], stopped: str = ""

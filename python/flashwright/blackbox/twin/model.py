@@ -45,6 +45,8 @@ USED = {"mean_ns": 1.5, "p10_ns": 0.3, "p50_ns": 0.7, "p90_ns": 0.7, "p99_ns": 0
 FLOOR_NS = 2000.0
 # Residuals beyond this (log of a ratio) count linearly: Huber's bound, about twice the noise of a level.
 HUBER = 0.08
+# A level whose standard error is this counts as one of which half is chance; drive and twin have it both.
+_SURE = 0.04
 # What a level counts that the model has no answer to.
 WORST = 3.0
 
@@ -358,12 +360,20 @@ def gaps_between(
                 here = float(getattr(level, name))
                 there = float(getattr(twin.levels[kind], name)) if twin else 0.0
                 gap = math.log((there + FLOOR_NS) / (here + FLOOR_NS)) if twin else WORST
-                row = (drive.pattern.name, kind, name.removesuffix("_ns"), here, there, weight, gap)
+                sure = weight * _sureness(level.errors.get(name, 0.0))
+                row = (drive.pattern.name, kind, name.removesuffix("_ns"), here, there, sure, gap)
                 rows.append(row)
         there = twin.bandwidth if twin else 0.0
         gap = math.log(there / drive.bandwidth) if twin else WORST
-        rows.append((drive.pattern.name, "", "bandwidth", drive.bandwidth, there, 0.7, gap))
+        chance = max(level.errors.get("mean_ns", 0.0) for level in drive.levels.values())
+        sure = 0.7 * _sureness(chance)
+        rows.append((drive.pattern.name, "", "bandwidth", drive.bandwidth, there, sure, gap))
     return rows
+
+
+def _sureness(error: float) -> float:
+    """What a level with this standard error counts of its weight: as least squares have it, up to a floor."""
+    return 1 / math.sqrt(1 + (error / _SURE) ** 2)
 
 
 def robust(residuals: Array) -> float:

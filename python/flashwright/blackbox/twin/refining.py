@@ -26,6 +26,8 @@ _SPARES = (0.8, 0.9, 1.1, 1.25)
 _DEPTHS = (1, 32, 64, 128, 256)
 # By what sizes are multiplied.
 _FACTORS = (0.5, 0.75, 0.88, 1.14, 1.5, 2.0)
+# By what a program is multiplied where its pages do not show: two, three or four pages of a cell.
+_PROGRAMS = (0.5, 0.667, 0.75, 1.333, 1.5, 2.0)
 # Shares of a transfer that array times take over, where reads alone hardly part the two.
 _SHARES = (0.75, 0.4, -0.5)
 
@@ -56,6 +58,8 @@ def neighbours(model: Model, structures: Structures) -> list[tuple[str, Model]]:
     if model.unit_bytes:
         counts = [max(round(model.ram_programs * factor), 2) for factor in _FACTORS]
         add("ram", (replace(model, ram_programs=count) for count in counts))
+        if number(structures.findings, "clustered-page") is None:
+            add("unit", _of_units(model))
     add("split", _of_splits(model))
     add("spare", (replace(model, spare=model.spare * factor) for factor in _SPARES))
     add("queue", (replace(model, queue_depth=depth) for depth in _DEPTHS))
@@ -93,21 +97,43 @@ def _of_programs(model: Model, structures: Structures) -> Iterator[Model]:
         return
     sensed = model.page_bytes // (model.shot * model.planes)
     found = number(structures.findings, "program-unit")
+    if model.superblock == "block":
+        # Units are sensed one by one, so that neither pages nor planes show.
+        sizes = [
+            round(model.page_bytes * factor / model.unit_bytes) * model.unit_bytes
+            for factor in _PROGRAMS
+        ]
+        yield from (_of_program(model, size, 1, 1) for size in sizes if size and not found)
+        return
     for size in (sensed // 2, sensed, 2 * sensed):
         for shot, planes in SHOTS:
             program = size * shot * planes
             if size < model.unit_bytes or (found and program != found):
                 continue
-            scale = program / model.page_bytes
-            yield replace(
-                model,
-                page_bytes=program,
-                shot=shot,
-                planes=planes,
-                pages_per_block=max(round(model.pages_per_block / scale), 2),
-                transfer_ns=model.transfer_ns * scale,
-                program_ns=model.program_ns * scale,
-            )
+            yield _of_program(model, program, shot, planes)
+
+
+def _of_program(model: Model, program: int, shot: int, planes: int) -> Model:
+    """The same with another program; blocks and RAM keep their bytes."""
+    scale = program / model.page_bytes
+    return replace(
+        model,
+        page_bytes=program,
+        shot=shot,
+        planes=planes,
+        pages_per_block=max(round(model.pages_per_block / scale), 2),
+        ram_programs=max(round(model.ram_programs / scale), 2),
+        transfer_ns=model.transfer_ns * scale,
+        program_ns=model.program_ns * scale,
+    )
+
+
+def _of_units(model: Model) -> Iterator[Model]:
+    """Mapping units, where no probe found theirs."""
+    sensed = model.page_bytes // (model.shot * model.planes)
+    for unit in (model.unit_bytes // 2, model.unit_bytes * 2):
+        if 4 * _KIB <= unit <= sensed:
+            yield replace(model, unit_bytes=unit)
 
 
 def _of_splits(model: Model) -> Iterator[Model]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -40,7 +41,13 @@ _UNITS_IN_PROGRAM = (1, 2, 4, 8, 16)
 _PROGRAM_MOST = 256 * KIB
 
 # Pages of a cell and planes that one program writes.
-SHOTS = ((1, 1), (1, 2), (1, 4), (3, 1), (3, 2), (3, 4), (4, 1))
+SHOTS = ((1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (3, 2), (3, 4), (4, 1))
+
+# What one program writes where units go from die to die, to begin with: pages of chips, of one or of several at once.
+# And how many programs of each unit RAM holds: one for each open block of the host, of cleaning and of the map, and
+# some on their way.
+_PROGRAMS = tuple(size * KIB for size in (8, 16, 32, 64, 128))
+_RAM_PROGRAMS = (6, 32)
 
 # A write and its flush that take less than the first of a read end in RAM; up to the second they may.
 _CLEARLY, _POSSIBLY = 0.8, 1.6
@@ -50,6 +57,9 @@ _CLEARLY, _POSSIBLY = 0.8, 1.6
 # answered from RAM; up to the second it only finds its map there.
 _TWO_KINDS, _OTHER_WAITS = 1.5, 3.0
 _HIT, _AGAIN = 0.3, 0.85
+
+# Share of the map in RAM where nothing tells it.
+_MAP_SHARE = 0.15
 
 # A buffer takes a write in less than this share of what a program and its transfer last.
 _BUFFERED = 0.5
@@ -90,7 +100,7 @@ class Structures:
                     self.by_closed_form(like, depth) for like in likes for depth in self.depths()
                 ]
                 found.sort(key=lambda pair: pair[0])
-                for kind in ((False, "block"), (True, "block"), (True, "drive")):
+                for kind in product((False, True), ("block", "drive")):
                     alike = [m for _, m in found if (bool(m.unit_bytes), m.superblock) == kind]
                     made += alike[:_LIKELIEST]
                 if len(found) > _LIKELIEST:
@@ -145,21 +155,28 @@ class Structures:
         made = []
         if not likely:
             sizes = [int(page)] if page else self.pages()
-            made += [Model(size, 64, rewrites=bool(page)) for size in sizes]
+            made += [
+                Model(size, 64, rewrites=bool(page), superblock=way)
+                for size in sizes
+                for way in (("block", "drive") if self.loads_map else ("block",))
+            ]
         if possible:
-            unit = int(page or max(4 * KIB, self.calibration.block_bytes))
-            sensed = [unit * count for count in _UNITS_IN_PROGRAM if unit * count <= _PROGRAM_MOST]
-            gathered = [Model(page, 64, unit_bytes=unit) for page in sensed]
+            units = [int(page)] if page else self.units()
+            # Units that go from die to die are sensed one by one, whatever a program gathers.
+            gathered = [Model(unit, 64, unit_bytes=unit) for unit in units]
             # In a superblock data stay on a die until a program is full, so that reads show what one writes.
             gathered += [
-                replace(
-                    model,
-                    page_bytes=model.page_bytes * shot * planes,
+                Model(
+                    unit * count * shot * planes,
+                    64,
+                    unit_bytes=unit,
                     shot=shot,
                     planes=planes,
                     superblock="drive",
                 )
-                for model in gathered
+                for unit in units
+                for count in _UNITS_IN_PROGRAM
+                if unit * count <= _PROGRAM_MOST
                 for shot, planes in SHOTS
             ]
             made += [model for model in gathered if self.agrees(model)] or gathered
@@ -212,6 +229,17 @@ class Structures:
         again = self.calibration["read-block-again"].levels["read"].p50_ns
         return _TWO_KINDS < read.p90_ns / read.p10_ns < _OTHER_WAITS, again / read.p50_ns
 
+    @cached_property
+    def hits(self) -> float:
+        """Share of reads that find their piece of the map, by where the mean lies between the two kinds."""
+        read = self.calibration["read-block"].levels["read"]
+        found = self.calibration["read-block-again"].levels["read"].p50_ns
+        # What more than half of the reads do is their median; the rarer kind shows at the end.
+        loaded = read.p50_ns if read.p50_ns > _TWO_KINDS * found else read.p90_ns
+        if loaded < _TWO_KINDS * found:
+            return _MAP_SHARE
+        return float(np.clip((loaded - read.mean_ns) / (loaded - found), 0.01, 0.99))
+
     def schemes(self) -> list[str]:
         """Translation layers that reads tell apart: where pages lie, and what a look-up costs."""
         found = word(self.findings, "mapping")
@@ -229,6 +257,11 @@ class Structures:
         else:
             sizes = {k * KIB for k in (2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256)}
         return sorted(size for size in sizes if size and size % block == 0)
+
+    def units(self) -> list[int]:
+        """Mapping units to try where RAM that gathers them hides what a part of one costs."""
+        block = self.calibration.block_bytes
+        return [size for size in (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB) if size % block == 0]
 
     def depths(self) -> list[int]:
         """Queue depths to try: 32, unless requests side by side never helped."""
@@ -274,9 +307,8 @@ class Structures:
             lasting = cal["write-1024k-long"].bandwidth
             program = max(model.units * model.page_bytes / lasting * 1e9 - 0.3 * flash, 20e3)
         read_buffer = int(number(self.findings, "read-buffer") or 0)
-        share = (
-            number(self.findings, "map-reach") or 0.15 * cal.capacity_bytes
-        ) / cal.capacity_bytes
+        reach = number(self.findings, "map-reach")
+        share = reach / cal.capacity_bytes if reach else self.hits
         if loads and read_buffer and not hit:
             # What was taken for a buffer is the map in RAM.
             share, read_buffer = read_buffer / cal.capacity_bytes, 0
@@ -309,24 +341,10 @@ class Structures:
         # Reads do not tell these apart.
         alike = ALIKE if model.scheme in ALIKE else (model.scheme,)
         made = [replace(model, scheme=scheme) for scheme in alike]
-        if model.superblock == "drive":
-            pass
-        elif model.unit_bytes:
-            # What one program writes, of several planes or of all pages of a cell, is read page by page.
-            program = number(self.findings, "program-unit")
-            made = [
-                replace(
-                    model,
-                    page_bytes=planes * shot * model.page_bytes,
-                    shot=shot,
-                    planes=planes,
-                    pages_per_block=max(model.pages_per_block // (planes * shot), 2),
-                    transfer_ns=planes * shot * model.transfer_ns,
-                    program_ns=planes * shot * model.program_ns,
-                )
-                for shot, planes in SHOTS
-                if not program or planes * shot * model.page_bytes == program
-            ] or made
+        if model.unit_bytes:
+            if model.superblock == "block":
+                made = self.programs(model)
+            made = [replace(m, ram_programs=count) for m in made for count in _RAM_PROGRAMS]
         else:
             if number(self.findings, "clustered-page") is None:
                 # Either parts of pages cost nothing more, or it could not be told.
@@ -339,6 +357,22 @@ class Structures:
             if word(self.findings, "buffer-kind") is None:
                 made += [replace(m, kind="cache") for m in made if m.write_buffer_bytes]
         return [cached for m in made for cached in self.caches(m)]
+
+    def programs(self, model: Model) -> list[Model]:
+        """What one program writes, where units go from die to die: it shows only where RAM is full."""
+        found = number(self.findings, "program-unit")
+        sizes = [int(found)] if found else [size for size in _PROGRAMS if size >= model.unit_bytes]
+        return [
+            replace(
+                model,
+                page_bytes=size,
+                pages_per_block=max(model.pages_per_block * model.page_bytes // size, 2),
+                transfer_ns=model.transfer_ns * size / model.page_bytes,
+                program_ns=model.program_ns * size / model.page_bytes,
+            )
+            for size in sizes
+            if size % model.unit_bytes == 0
+        ] or [model]
 
     @cached_property
     def buffers(self) -> bool:

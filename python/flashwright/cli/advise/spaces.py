@@ -20,6 +20,7 @@ from flashwright.cli.advise.tables import show, unmet
 from flashwright.cli.options import DEFAULT_TRACE, RunOptions
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import Shown, errors, put_json, put_page, units
+from flashwright.drive.trust import MEAN_BOUND, P99_BOUND
 from flashwright.errors import ConfigError
 from flashwright.life import lifetime
 from flashwright.life.advise import UTILIZATIONS, Advice, Target
@@ -56,6 +57,16 @@ def by_runs(
         raise ConfigError(f"--cycles: found {cycles}, expected 1 or more", "")
     targets = [Target.parse(text) for text in asked.targets or []]
     notes = []
+    if targets and profile is not None and profile.twin_record:
+        # A twin within its bounds may still be off by them.
+        targets = [
+            each.with_spare(P99_BOUND if each.metric.startswith("p99") else MEAN_BOUND)
+            for each in targets
+        ]
+        notes.append(
+            f"the runs are of a twin, which may be off by {MEAN_BOUND:.0%} ({P99_BOUND:.0%} at p99): targets are met "
+            "with as much to spare"
+        )
     if run.workload is None and run.trace is None:
         notes.append(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     if seeds < 1:
