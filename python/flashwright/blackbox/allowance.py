@@ -228,9 +228,10 @@ def ran_out(
     more = ""
     if mode == "quick" and limit_s < full_s:
         more = f"; full mode allows {full_s / 3600:.0f} hours in all"
-    had = f"{name} had {allowed_s / 60:.2g}"
+    minutes = f"{allowed_s / 60:.2g}" if allowed_s < 600 else f"{allowed_s / 60:,.0f}"
+    had = f"{name} had {minutes}"
     if not begun:
-        had = f"{allowed_s / 60:.2g} were left for {name}, which was not begun"
+        had = f"{minutes} were left for {name}, which was not begun"
     return (
         f"the drive's time ran out: of {limit_s / 60:,.0f} minutes on the drive's clock {had}; "
         f"it would need about {_rounded(needs_s / 60)}{more}"

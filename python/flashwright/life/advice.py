@@ -122,8 +122,8 @@ class Target:
             )
         return cls(found[1], limit, "".join(text.split()))
 
-    def with_spare(self, share: float) -> Target:
-        """The same, kept with so much to spare: for figures of a model that may be off by that share.
+    def with_margin(self, share: float) -> Target:
+        """The same with a margin, for figures of a model that may be off by that share of the limit.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Target:
 
         Examples
         --------
-        >>> Target.parse("write-amplification<=2").with_spare(0.1)
+        >>> Target.parse("write-amplification<=2").with_margin(0.1)
         Target(metric='write-amplification', limit=1.8, text='write-amplification<=2 with 10% to spare')
         """
         factor = 1 - share if self.less else 1 + share

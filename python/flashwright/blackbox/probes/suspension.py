@@ -290,7 +290,7 @@ def _programs(context: Context, reads: _Reads) -> tuple[Finding, Met | None]:
     figures = {"quiet_read_ns": reads.usual, "disturbed_from_ns": reads.least}
     if seen is None:
         why = (
-            f"of {came.size} reads that came up to {came.max() / 1e6:.2g} ms after a write "
+            f"of {came.size} reads that came up to {came.max() / 1e3:,.0f} us after a write "
             f"{np.count_nonzero(extra > reads.least)} took over {reads.least / 1e3:.0f} us more than quiet ones, too "
             "few in the middle of that time: RAM hides the programs, or nothing delays reads"
         )

@@ -60,7 +60,7 @@ def by_runs(
     if targets and profile is not None and profile.twin_record:
         # A twin within its bounds may still be off by them.
         targets = [
-            each.with_spare(P99_BOUND if each.metric.startswith("p99") else MEAN_BOUND)
+            each.with_margin(P99_BOUND if each.metric.startswith("p99") else MEAN_BOUND)
             for each in targets
         ]
         notes.append(
