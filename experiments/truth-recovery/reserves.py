@@ -118,7 +118,7 @@ def advised(work: tuple[str, int], asked: Asked) -> dict[str, Any]:
         twin,
         WORKLOAD,
         utilizations=UTILIZATIONS,
-        targets=[AdviceTarget.parse(f"write-amplification<={TARGET:g}").with_spare(MEAN_BOUND)],
+        targets=[AdviceTarget.parse(f"write-amplification<={TARGET:g}").with_margin(MEAN_BOUND)],
         requests=REQUESTS,
     )
     kept["seconds"] = time.process_time() - began
