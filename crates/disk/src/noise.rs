@@ -142,6 +142,19 @@ mod tests {
     }
 
     #[test]
+    fn what_repeats_depends_on_the_seed_alone() {
+        let data = |seed| {
+            let mut noise = Noise::new(Seed(seed));
+            noise.carries(Contents::Repeated);
+            let mut buffer = vec![0u8; 4096];
+            noise.prepare(&mut buffer, 0, Prepared::default());
+            buffer
+        };
+        assert_eq!(data(1), data(1));
+        assert_ne!(data(1), data(2));
+    }
+
+    #[test]
     fn repeated_data_go_by_the_address_alone_and_do_not_shrink() {
         let mut noise = Noise::new(Seed(3));
         noise.carries(Contents::Repeated);

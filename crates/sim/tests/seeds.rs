@@ -49,6 +49,7 @@ const STREAMS: &[(&str, Shown)] = &[
     ("postmark", By(|seed| program(Postmark::new(postmark(), seed), Seed(1)))),
     ("precondition", By(preconditioned)),
     ("ram.manager", In("tests/python/test_policies_in_python.py", "test_a_buffer_policy_draws_by_the_seed")),
+    ("repeated disk data", In("crates/disk/src/noise.rs", "what_repeats_depends_on_the_seed_alone")),
     ("wear.factory-bad", By(|seed| worked(&["wear.factory-bad=0.05"], seed))),
     ("wear.pe-cycles", By(|seed| budgets(&["wear.pe-cycles-max=1000", "wear.pe-cycles-spread=0.2"], seed))),
     ("wear.policy.{plane}", By(|seed| worked(&["wear.policy=random", "wear.random.every=5"], seed))),
