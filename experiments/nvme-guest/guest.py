@@ -22,7 +22,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flashwright-guest"
-MODULES = ("9pnet_virtio", "9p", "nvme")
+MODULES = ("virtio_pci", "9pnet_virtio", "9p", "nvme")
 DRIVE_BYTES = 1 << 28
 SECONDS = 600
 INIT = """#!/bin/busybox sh

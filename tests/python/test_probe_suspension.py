@@ -10,6 +10,7 @@ import pytest
 
 from flashwright.blackbox.base import Context
 from flashwright.blackbox.probes import suspension
+from flashwright.blackbox.probes.meeting import met
 from flashwright.blackbox.probes.suspension import Suspension
 from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
@@ -184,3 +185,7 @@ def test_simulated_drives(suspends: str, right: str) -> None:
     )
     found = ask(drive)["program-suspension"]
     assert found.value == right, found.why
+
+
+def test_reads_that_came_with_the_write_tell_nothing() -> None:
+    assert met(np.zeros(40), np.full(40, 1e6), 2e4) is None

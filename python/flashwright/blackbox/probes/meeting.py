@@ -86,6 +86,9 @@ def met(came_ns: Array, extra_ns: Array, least_ns: float) -> Met | None:
         return None
     # A few may have been disturbed by something else later.
     lasts = float(np.quantile(came_ns[disturbed], 0.98))
+    if lasts <= 0:
+        # Nothing was disturbed but what came at once.
+        return None
     low, high = (share * lasts for share in _PART)
     inside = disturbed & (came_ns >= low) & (came_ns <= high)
     count = int(np.count_nonzero(inside))
