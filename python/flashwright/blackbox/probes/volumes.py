@@ -26,7 +26,7 @@ import numpy.typing as npt
 from flashwright.blackbox.base import UNTESTED, Context, Cost, kib
 from flashwright.blackbox.probes.cliffs import size_of
 from flashwright.blackbox.probes.overwriting import LEAST_BYTES, Base, grain
-from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.drive.findings import Finding, Mark, Plot, Series, Verdict, unknown
 
 __all__ = ["Volumes", "shares"]
 
@@ -219,22 +219,7 @@ def _decide(context: Context, places: Ints, took: Array, size: int) -> list[Find
             why = f"{seen}: not all that have these bits in common wait together."
             return _untold(why, (plot,), **figures)
         why = f"{seen}: they are volumes that clean each for itself."
-        stride = 1 << int(found[0])
-        return [
-            Finding(
-                "internal-volumes",
-                "found",
-                volumes,
-                "volumes",
-                None,
-                None,
-                UNTESTED,
-                why,
-                (plot,),
-                figures,
-            ),
-            Finding("volume-stride", "found", stride, "B", None, None, UNTESTED, why, (), figures),
-        ]
+        return _told(volumes, 1 << int(found[0]), why, plot, figures)
     if together >= _ALL and bool(np.all(other >= _ALIKE * same - _CLEAR * other_error)):
         calm = took[~stalled]
         in_turn = float(np.median(calm[:, 1] / np.maximum(calm[:, 0], 1.0)))
@@ -251,20 +236,20 @@ def _decide(context: Context, places: Ints, took: Array, size: int) -> list[Find
                 **figures,
             )
         why = f"{seen}, whatever bits of {kib(size)} and more they differ in: there is one volume."
-        return [
-            Finding(
-                "internal-volumes",
-                "absent",
-                None,
-                "volumes",
-                None,
-                None,
-                UNTESTED,
-                why,
-                (plot,),
-                figures,
-            ),
-            Finding("volume-stride", "absent", None, "B", None, None, UNTESTED, why, (), figures),
-        ]
+        return _told(None, None, why, plot, figures)
     why = f"{seen}: no bit of the address decides that, and too few wait together to say that there is one volume."
     return _untold(why, (plot,), **figures)
+
+
+def _told(
+    volumes: int | None, stride: int | None, why: str, plot: Plot, figures: dict[str, float]
+) -> list[Finding]:
+    """Both findings; None where there is one volume."""
+    verdict: Verdict = "absent" if volumes is None else "found"
+    return [
+        Finding(name, verdict, value, unit, None, None, UNTESTED, why, plots, figures)
+        for name, value, unit, plots in (
+            ("internal-volumes", volumes, "volumes", (plot,)),
+            ("volume-stride", stride, "B", ()),
+        )
+    ]
