@@ -51,6 +51,8 @@ PROBES = (
 """What a fit goes by."""
 DRIVE_S = 28_800.0
 """What probes may take of the drive's own time, seconds: as the truth recovery of the widened family."""
+DRIVE_SEED = 1_000
+"""Added to the number of a drive: the seed of its noise."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ def fitted_to(work: tuple[str, int], asked: Asked) -> tuple[dict[str, Any], Ssd 
         row["made of"] = make
     else:
         ssd = draw_wide(seed, small=True) if asked.family == "wide" else drives.draw(seed)
-        opened = Target(ssd)
+        # Nothing random in the drive is what is random in candidates.
+        opened = Target(ssd, seed=DRIVE_SEED + seed)
         row["made of"] = mechanisms(ssd) if asked.family == "wide" else drives.truth(ssd).scheme
         if asked.family == "drawn":
             findings = true_findings(ssd)

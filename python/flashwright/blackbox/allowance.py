@@ -73,22 +73,26 @@ _TELLING, _BEYOND = 0.1, 1.5
 _MARGIN = 0.04
 # What is written to see how fast a simulated drive is: more than its RAM, less than its spare space.
 _PROBED_BYTES, _PROBED_PART = 256 << 20, 16
-# How much of its plan a probe takes on most of the bundled drives.
+# Requests at once of a load that goes on for a time.
+_DEPTH = 32
+# How much of its plan a probe takes on most of the bundled drives: the middle of both modes.
 _USUAL = {
     "clustered-page": 0.4,
-    "slc-cache": 0.38,
-    "clustered-block": 0.12,
+    "slc-cache": 0.26,
+    "mapping": 0.55,
+    "clustered-block": 0.1,
     "parallelism": 0.35,
     "read-buffer": 0.26,
     "prefetch": 0.36,
     "write-buffer": 0.85,
     "buffer-kind": 0.7,
     "flush": 0.5,
-    "cleaning": 0.4,
+    "cleaning": 0.3,
+    "map-reach": 0.75,
     "pauses": 0.5,
     "throttling": 0.8,
-    "data-reduction": 0.9,
-    "suspension": 0.1,
+    "data-reduction": 0.1,
+    "suspension": 0.02,
 }
 
 
@@ -103,6 +107,8 @@ class Pace:
         Seconds that a request takes beside its bytes.
     timed : bool, optional
         Whether writes were timed, so that a limit of time is one of bytes.
+    deep_rate : float, optional
+        Bytes per second of several reads at once; by default that of single ones.
 
     Examples
     --------
@@ -112,10 +118,16 @@ class Pace:
     """
 
     def __init__(
-        self, read_rate: float, write_rate: float, request_s: float, *, timed: bool = False
+        self,
+        read_rate: float,
+        write_rate: float,
+        request_s: float,
+        *,
+        timed: bool = False,
+        deep_rate: float = 0.0,
     ) -> None:
         self.read_rate, self.write_rate, self.request_s = read_rate, write_rate, request_s
-        self.timed = timed
+        self.timed, self.deep_rate = timed, max(deep_rate, read_rate)
 
     @classmethod
     def of(cls, target: Target) -> Pace:
@@ -138,6 +150,7 @@ class Pace:
                 kinds = np.tile(np.array([1, 3], np.uint8), offsets.size)
                 pairs = target.play(kinds, np.repeat(offsets, 2), short).duration_ns / kinds.size
             read = target.play("read", offsets, size).duration_ns
+            deep = target.play("read", offsets, size, depth=_DEPTH).duration_ns
             reads = target.play("read", offsets, short).duration_ns / offsets.size
             if target.read_only:
                 wrote, pairs = read, reads
@@ -147,8 +160,9 @@ class Pace:
             target.watch = outer
             target.bytes_read, target.bytes_written, target.flushes = before
         volume = float(offsets.size * size)
-        rates = [volume / max(took * 1e-9, 1e-9) for took in (read, wrote)]
-        return cls(rates[0], rates[1], (pairs + reads) / 2 * 1e-9, timed=True)
+        rates = [volume / max(took * 1e-9, 1e-9) for took in (read, wrote, deep)]
+        request_s = (pairs + reads) / 2 * 1e-9
+        return cls(rates[0], rates[1], request_s, timed=True, deep_rate=rates[2])
 
     @property
     def timeless(self) -> bool:
@@ -197,7 +211,7 @@ def usually(
     if pace.timed and cost.seconds_max is not None:
         # What goes on for a time asks several requests at once, as fast as the drive takes them.
         ended = min(allowed, cost.seconds_max)
-        volume = min(volume, max(pace.read_rate, pace.write_rate) * ended)
+        volume = min(volume, max(pace.deep_rate, pace.write_rate) * ended)
     elif pace.timed and share * most > allowed:
         volume *= allowed / (share * most)
     return int(volume), seconds

@@ -1,10 +1,9 @@
 """Closed forms of reads one at a time: which structures can give what was measured, and with which numbers.
 
-A read of some pages takes the firmware's time, the senses of the die that has most of them, the transfers of the
-channel that has most of them, and the link. That is linear in the four numbers, so each structure gets its best by
-least squares of means, and what is left tells how likely it is. Where dies share a channel, either all of its
-transfers count,
-or all but the first and last hide behind senses; the better of both is taken.
+A read of some pages takes the firmware's time, that of its dies, and the link. The die with most pages senses and sends
+them one after the other; the channel with most of them sends all of its pages after a first sense. Whichever lasts
+longer counts. Each of both is linear in the four numbers, so each structure gets its best by least squares of means,
+with the longer of both chosen anew until it stays, and what is left tells how likely the structure is.
 """
 
 from __future__ import annotations
@@ -23,7 +22,11 @@ __all__ = ["Closed", "closed"]
 
 _QUEUE = 32
 # Ridge of the least squares, so that what no read shows stays small.
-_RIDGE = 1e-3
+_RIDGE = 1e-4
+# Share of reads that need no part of the map above which their 10th percentile is of those.
+_FAST = 0.2
+# Transfers, as shares of a sense, from which it is told at first what lasts longer; how often at most it is told anew.
+_STARTS, _TURNS = (0.03, 0.2, 0.6, 2.0), 8
 # Places in a program where a read may begin, of which its mean is taken.
 _PLACES = 16
 
@@ -49,7 +52,7 @@ class Closed:
     error: float
 
 
-def closed(model: Model, reads: Sequence[Measured], stretch: float, loads: float = 1.0) -> Closed:
+def closed(model: Model, reads: Sequence[Measured], noise: float, hits: float = 1.0) -> Closed:
     """The numbers by which a structure comes nearest to single reads, and to many at a time.
 
     Parameters
@@ -58,35 +61,50 @@ def closed(model: Model, reads: Sequence[Measured], stretch: float, loads: float
         The structure.
     reads : sequence of Measured
         What was measured of reads.
-    stretch : float
-        By how much noise lengthens them.
-    loads : float, optional
-        Senses of a page, with those of its piece of the map.
+    noise : float
+        As ``controller.noise``.
+    hits : float, optional
+        Share of pages whose piece of the map is in RAM; for others it is read first.
     """
-    ways = (False, True) if model.dies > 1 else (False,)
-    return min((_closed(model, reads, stretch, loads, way) for way in ways), key=lambda c: c.error)
+    return min(
+        (_closed(model, reads, noise, hits, share) for share in _STARTS), key=lambda c: c.error
+    )
 
 
 def _closed(
-    model: Model, reads: Sequence[Measured], stretch: float, loads: float, hidden: bool
+    model: Model, reads: Sequence[Measured], noise: float, hits: float, share: float
 ) -> Closed:
-    rows, times = [], []
+    """The same; to begin with a transfer takes this share of what a sense does."""
+    rows: list[Array] = []
+    times = []
+    loads = 2 - hits
     mapped = model.unit_bytes or model.page_bytes
     for m in reads:
         pattern = m.pattern
         if pattern.depth == 1 and pattern.order == "random":
             size = pattern.sizes_bytes[0]
             of_counts = _touched(size, pattern.align_bytes, mapped)
+            # Where many enough find all of the map in RAM, the fastest are those that do.
+            found = sum(share * hits**units for units, share in of_counts)
+            fast = hits < 1 and len(of_counts) == 1 and found > _FAST
             parts = [
-                [share * part for part in _row(model, units, size, loads, hidden)]
+                share * np.array(_rows(model, units, size, 1.0 if fast else loads))
                 for units, share in of_counts
             ]
-            rows.append([sum(column) for column in zip(*parts, strict=True)])
-            times.append(m.levels["read"].mean_ns / stretch)
-    matrix, taken = np.array(rows), np.array(times)
-    found = _positive(matrix, taken)
-    gaps = list(np.log(matrix @ found / taken))
-    overhead, read, transfer, per_byte = found
+            rows.append(np.sum(parts, axis=0))
+            level = m.levels["read"]
+            # Noise n lengthens by 2n in the mean, and spreads by n.
+            times.append(level.p10_ns / (1 + noise) if fast else level.mean_ns / (1 + 2 * noise))
+    both, taken = np.array(rows), np.array(times)
+    reads_at = np.arange(len(times))
+    longer = np.argmax(both @ [0.0, 1.0, share * model.page_bytes / mapped, 0.0], axis=1)
+    for _ in range(_TURNS):
+        solved = _positive(both[reads_at, longer], taken)
+        before, longer = longer, np.argmax(both @ solved, axis=1)
+        if (longer == before).all():
+            break
+    gaps = list(np.log((both @ solved).max(axis=1) / taken))
+    overhead, read, transfer, per_byte = solved
     carried = transfer * mapped / model.page_bytes
     for m in reads:
         if m.pattern.depth < 16 or m.pattern.sizes_bytes[0] > mapped:
@@ -112,8 +130,8 @@ def _touched(size: int, align: int, mapped: int) -> list[tuple[int, float]]:
     return [(count, counts.count(count) / len(counts)) for count in sorted(set(counts))]
 
 
-def _row(model: Model, units: int, size: int, loads: float, hidden: bool) -> list[float]:
-    """How often firmware, sense, transfer and byte of the link count."""
+def _rows(model: Model, units: int, size: int, loads: float) -> list[list[float]]:
+    """How often firmware, sense, transfer and byte of the link count: where the die lasts longer, and the channel."""
     mapped = model.unit_bytes or model.page_bytes
     each = mapped / model.page_bytes
     if model.superblock == "drive":
@@ -127,12 +145,15 @@ def _row(model: Model, units: int, size: int, loads: float, hidden: bool) -> lis
         # die are no neighbours, so that each is sensed by itself.
         on_die, transfers = _most(units, model.units), _most(units, model.channels)
         senses = on_die
-    if hidden:
-        dies = min(float(model.dies), max(units / model.channels, 1.0))
-        transfers = min(transfers, on_die + dies - 1)
     # Entries of the map that are loaded one by one come from one place.
     loaded = units * (loads - 1)
-    return [1.0, senses + loaded, (transfers + loaded) * each, float(size)]
+    # The dies of a channel begin one after the other, so that the last of those with most pages ends so many later.
+    last = (units - 1) % model.units + 1
+    others = math.ceil(last / model.channels) - 1 if model.superblock == "block" else 0
+    return [
+        [1.0, senses + loaded, (on_die + others + loaded) * each, float(size)],
+        [1.0, 1.0 + loaded, (transfers + loaded) * each, float(size)],
+    ]
 
 
 @lru_cache(maxsize=4096)

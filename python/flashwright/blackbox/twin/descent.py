@@ -181,7 +181,8 @@ class Descent:
         if model.scheme == "superblock":
             names = (*names, "look_up_ns")
         if model.scheme == "dftl":
-            names = (*names, "map_share")
+            # Whether a read loads its part of the map spreads times far more than noise does.
+            names = (*(name for name in names if name != "noise"), "map_share")
         if model.slc != "none" and "program_ns" in names:
             names = (*names, "slc_read_ns", "slc_program_ns", "slc_share")
         at = self.residuals(model, wanted)

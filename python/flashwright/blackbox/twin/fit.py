@@ -42,8 +42,14 @@ _SPARES = (0.06, 0.1, 0.16, 0.26)
 _TRIALS = 4000
 _UNTIL = (0.15, 0.35, 0.6)
 
-# Structures that are followed into overwriting.
-_FOLLOWED = 3
+# An error of reads above which a map that is loaded on demand is tried, though nothing spoke for one.
+_MAP_IN_RAM = 0.03
+
+# Shares of a map in RAM to try.
+_MAP_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8)
+
+# Structures that are followed into overwriting; and those from which the climb begins anew while time is left.
+_FOLLOWED, _RESTARTS = 3, 2
 
 # Programs of each unit that RAM holds: one for each open block of the host, of cleaning and of the map at least.
 _RAM_PROGRAMS = (3, 5, 8, 32, 128)
@@ -55,7 +61,7 @@ _TURNS, _SPARE_FACTORS = 2, (0.65, 0.8, 1.25, 1.5)
 # its numbers get a step of their own first. The search for one ends when so much of the budget is used, or at such an
 # error.
 _BETTER, _HIDDEN = 0.985, 1.4
-_UNTIL_LAST = 0.93
+_UNTIL_FIRST, _UNTIL_LAST = 0.75, 0.95
 _EXACT = 0.01
 
 
@@ -177,47 +183,50 @@ class _Search(Descent):
         chosen: list[Model] = []
         starts = self.structures.models()
         # Writes, not reads, tell whether a program gathers several mapping units.
-        kinds: dict[tuple[str, bool], list[Model]] = {}
+        kinds: dict[tuple[str, bool, str], list[Model]] = {}
         for model in starts:
-            kinds.setdefault((model.scheme, bool(model.unit_bytes)), []).append(model)
+            kind = (model.scheme, bool(model.unit_bytes), model.superblock)
+            kinds.setdefault(kind, []).append(model)
         for at, alike in enumerate(kinds.values()):
             self.until = _UNTIL[0] * (at + 1) / len(kinds)
-            best = self.compare(alike, _READS, self.reads, ((1, 4), (3, 3)))
-            # Of one structure from several starts the first is the best.
-            chosen += {name_of(model): model for model in reversed(best)}.values()
+            chosen += self.read_best(alike)
         least = min(self.error(model, self.reads) for model in chosen)
+        if least > _MAP_IN_RAM:
+            # A map that no sign told of may be what is missing.
+            loading = self.structures.loading()
+            chosen += self.read_best(loading) if loading else []
+            least = min(self.error(model, self.reads) for model in chosen)
         near = max(2 * least, _ENOUGH)
         chosen = [model for model in chosen if self.error(model, self.reads) <= near]
         self.progress(0.2)
         # What writes into erased space show: translation, buffer, programs, the SLC cache.
         self.until = _UNTIL[1]
         variants = [other for model in chosen for other in self.structures.write_variants(model)]
-        chosen = self.compare(variants, _ALL, self.clean, ((0, 12), (1, 4)), near=2.0)
+        chosen = self.compare(variants, _ALL, self.clean, ((0, 12), (1, 6)), near=2.0)
         chosen = [self.with_oversized(model) for model in chosen]
-        chosen = self.compare(chosen, _ALL, self.clean, ((3, 3),), near=1.5)
+        chosen = self.compare(chosen, _ALL, self.clean, ((3, 4), (3, 3)), near=1.5)
         # Merges have chance in them, so near equals are told apart by what has none.
         if chosen[0].scheme in ALIKE:
             chosen.sort(key=lambda model: self.error(model, self.reads))
         chosen[0] = self.with_oversized(chosen[0])  # told better by numbers that fit
         chosen[0], _ = self.descend(chosen[0], _ALL, self.clean, 4)
         self.progress(0.5)
-        # What overwriting shows: spare space, blocks, erases, when it cleans.
-        self.until = _UNTIL[2]
-        followed = chosen[:_FOLLOWED]
-        # Writes into a drive at rest hardly tell kinds of SLC caches apart: what takes the spare space does.
-        followed[1:1] = [
-            other
-            for other in self.structures.caches(replace(chosen[0], slc="none"))
-            if other.slc not in {model.slc for model in followed}
-        ]
-        model = self.overwriting(followed)
+        model, error = self.climbed(chosen[:_FOLLOWED], _UNTIL[2], _UNTIL_FIRST)
         self.progress(0.8)
-        model, _ = self.descend(model, (*_COSTS, "spare"), (*self.clean, *self.used), 3)
-        self.until = _UNTIL_LAST
-        model = self.refined(model)
+        # Where the first came to rest too early, others may come further.
+        others = [other for other in chosen[1:] if name_of(other) != name_of(chosen[0])]
+        for at, other in enumerate(others[:_RESTARTS]):
+            share = (at + 1) / len(others[:_RESTARTS])
+            until = _UNTIL_FIRST + (_UNTIL_LAST - _UNTIL_FIRST) * share
+            self.until = until
+            if self.late or error < _EXACT:
+                break
+            trial, there = self.climbed([other], until, until)
+            if there < error:
+                model, error = trial, there
         both = (*self.clean, *self.used)
-        if not self.late:
-            model, _ = self.descend(model, _ALL, both, 6)
+        self.until = 1.0
+        model, _ = self.descend(model, _ALL, both, 4)
         model, _ = self.scan(model, "spare", both)
         error = self.error(model, self.used)
         self.tried.append((name_of(model), error))
@@ -229,6 +238,42 @@ class _Search(Descent):
                 raise TargetError(f"{self.info.name}: found no model that takes its calibration")
             played.append((wanted, found))
         return self.result(model, error, played)
+
+    def climbed(
+        self, models: Sequence[Model], until: float, until_last: float
+    ) -> tuple[Model, float]:
+        """What overwriting shows: spare space, blocks, erases, when it cleans; then from structure to structure."""
+        self.until = until
+        followed = list(models)
+        # Writes into a drive at rest hardly tell kinds of SLC caches apart: what takes the spare space does.
+        followed[1:1] = [
+            other
+            for other in self.structures.caches(replace(models[0], slc="none"))
+            if other.slc not in {model.slc for model in followed}
+        ]
+        model = self.overwriting(followed)
+        both = (*self.clean, *self.used)
+        model, _ = self.descend(model, (*_COSTS, "spare"), both, 3)
+        self.until = until_last
+        model, error = self.refined(model)
+        if not self.late:
+            model, error = self.descend(model, _ALL, both, 6)
+        return model, error
+
+    def read_best(self, models: Iterable[Model]) -> list[Model]:
+        """The best of some structures on reads; of one structure from several starts the first is the best."""
+        best = self.compare(models, _READS, self.reads, ((0, 8), (1, 4), (3, 3)))
+        best = [self.with_map(model) for model in best]
+        return list({name_of(model): model for model in reversed(best)}.values())
+
+    def with_map(self, model: Model) -> Model:
+        """Of a map that is loaded, what is in RAM: pages of it come whole, so that a share has no slope everywhere."""
+        if model.scheme != "dftl":
+            return model
+        shares = [replace(model, map_share=share) for share in (model.map_share, *_MAP_SHARES)]
+        likely = self.ranked([(other, self.error(other, self.reads)) for other in shares])[:2]
+        fits = [self.descend(other, _READS, self.reads, 2) for other, _ in likely]
+        return self.ranked(fits)[0][0]
 
     def compare(
         self,
@@ -320,7 +365,7 @@ class _Search(Descent):
         self.tried.append((name_of(model), error))
         return model
 
-    def refined(self, model: Model) -> Model:
+    def refined(self, model: Model) -> tuple[Model, float]:
         """Climbs from structure to structure as long as one next to the best fits better."""
         both = (*self.clean, *self.used)
         model, error = self.descend(model, _ALL, both, 2)
@@ -349,7 +394,7 @@ class _Search(Descent):
             model, error = self.descend(model, _ALL, both, 2)
             if error >= _BETTER * before:
                 break
-        return model
+        return model, error
 
     def least(self, models: Iterable[Model]) -> tuple[Model, float]:
         """The model that overwriting fits best, as it stands."""

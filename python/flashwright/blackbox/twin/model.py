@@ -54,7 +54,8 @@ BOUNDS = {
     "read_ns": (1e3, 5e6),
     "transfer_ns": (100.0, 20e6),
     "program_ns": (1e3, 50e6),
-    "erase_ns": (50e3, 200e6),
+    # Of chips of any year half a millisecond is the least.
+    "erase_ns": (500e3, 200e6),
     "rate": (5e6, 30e9),
     "read_overhead_ns": (50.0, 1e6),
     "write_overhead_ns": (50.0, 1e6),
@@ -72,8 +73,6 @@ SCHEDULES = ("foreground", "background", "preemptive", "rate-limited", "throttle
 
 STEPWISE = ("page", "dftl")
 """Translation layers that clean in steps, so that a schedule matters."""
-
-_BITS = 3
 
 
 class Drive(Protocol):
@@ -140,6 +139,10 @@ class Model:
         Of a page of it.
     slc_full : str
         Where writes go while it is full, as ``slc.when-full``.
+    bits : int
+        Bits of a cell outside the cache: a page of it takes as many times the flash. At least the pages of a shot.
+    fold_after_ns : float
+        As ``slc.fold-after``.
     map_share : float
         Share of the map that is in RAM, where the translation layer loads it on demand.
     schedule : str
@@ -182,6 +185,8 @@ class Model:
     slc_read_ns: float = 30e3
     slc_program_ns: float = 200e3
     slc_full: str = "direct"
+    bits: int = 3
+    fold_after_ns: float = 1e9
     map_share: float = 0.15
     schedule: str = "foreground"
     die_order: str = "fifo"
@@ -251,12 +256,13 @@ class Model:
             settings |= {"geometry.bits-per-cell": self.shot, "chips.programming": "one-shot"}
         if self.slc != "none":
             settings |= {
-                "geometry.bits-per-cell": max(self.shot, _BITS),
+                "geometry.bits-per-cell": max(self.shot, self.bits),
                 "slc.cache": self.slc,
                 "slc.block-share": round(self.slc_share, 4),
                 "slc.page-read": f"{round(self.slc_read_ns)} ns",
                 "slc.page-program": f"{round(self.slc_program_ns)} ns",
                 "slc.when-full": self.slc_full,
+                "slc.fold-after": f"{round(self.fold_after_ns)} ns",
             }
         if self.scheme == "dftl":
             settings["ftl.dftl.cmt-entries"] = max(int(logical / mapped * self.map_share), 64)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from flashwright.blackbox.twin.model import SCHEDULES, STEPWISE, Model, layouts_of
 from flashwright.blackbox.twin.patterns import number, word
-from flashwright.blackbox.twin.structures import SHOTS, Structures
+from flashwright.blackbox.twin.structures import BITS, SHOTS, Structures
 
 __all__ = ["DIE_ORDERS", "SUSPENDS", "neighbours"]
 
@@ -86,6 +86,20 @@ def _of_caches(model: Model, structures: Structures) -> Iterator[Model]:
     if model.slc != "none":
         for full in ("direct", "fold"):
             yield replace(model, slc_full=full)
+        for bits in BITS:
+            if bits >= model.shot:
+                # What it holds may stay, or what it takes of the flash.
+                yield replace(model, bits=bits)
+                share = min(model.slc_share * bits / model.bits, 0.9)
+                yield replace(model, bits=bits, slc_share=share)
+        for shot in structures.cells(model):
+            scale = model.shot / shot
+            yield replace(
+                model,
+                shot=shot,
+                bits=max(shot, model.bits),
+                slc_program_ns=model.slc_program_ns * scale,
+            )
         if number(structures.findings, "slc-cache") is None:
             for factor in _FACTORS:
                 yield replace(model, slc_share=min(model.slc_share * factor, 0.9))

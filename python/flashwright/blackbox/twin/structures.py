@@ -5,6 +5,7 @@ Numbers begin at what closed forms of single patterns give.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,7 +19,7 @@ from flashwright.blackbox.twin.model import STEPWISE, Model, layouts_of
 from flashwright.blackbox.twin.patterns import number, word
 from flashwright.drive.findings import Finding
 
-__all__ = ["ALIKE", "Structures"]
+__all__ = ["ALIKE", "BITS", "Structures"]
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -28,6 +29,8 @@ ALIKE = ("bast", "fast", "last")
 
 # Pages of a block that chips have had, for drives of which the clustered block is not known.
 _BLOCK_PAGES = (32, 64, 128, 256, 512)
+# Blocks that a plane has, where a program holds what is not known: some hundreds to two thousand, whatever they hold.
+_BLOCK_ROWS = (400, 200, 800, 100)
 
 # Buffers to try where none was found and none was found absent; from the smallest that holds a request of a common size
 # to what a drive's RAM has to spare.
@@ -35,6 +38,8 @@ _BUFFERS = (128 * KIB, MIB, 8 * MIB, 64 * MIB)
 
 # Structures that reads are played on, of those that closed forms rank.
 _LIKELIEST = 8
+# The same where sizes of what the map is written in are tried with each.
+_LIKELIEST_MAPS = 3
 
 # Mapping units that chips sense together: up to four planes of 16 KiB.
 _UNITS_IN_PROGRAM = (1, 2, 4, 8, 16)
@@ -46,7 +51,7 @@ SHOTS = ((1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (3, 2), (3, 4), (4, 1))
 # What one program writes where units go from die to die, to begin with: pages of chips, of one or of several at once.
 # And how many programs of each unit RAM holds: one for each open block of the host, of cleaning and of the map, and
 # some on their way.
-_PROGRAMS = tuple(size * KIB for size in (8, 16, 32, 64, 128))
+_PROGRAMS = tuple(size * KIB for size in (8, 16, 24, 32, 48, 64, 96, 128))
 _RAM_PROGRAMS = (6, 32)
 
 # A write and its flush that take less than the first of a read end in RAM; up to the second they may.
@@ -58,8 +63,9 @@ _CLEARLY, _POSSIBLY = 0.8, 1.6
 _TWO_KINDS, _OTHER_WAITS = 1.5, 3.0
 _HIT, _AGAIN = 0.3, 0.85
 
-# Share of the map in RAM where nothing tells it.
+# Share of the map in RAM where nothing tells it; and shares that reads are held against, beside what times tell.
 _MAP_SHARE = 0.15
+_MAP_SHARES = (0.03, 0.1, 0.3, 0.6)
 
 # A buffer takes a write in less than this share of what a program and its transfer last.
 _BUFFERED = 0.5
@@ -68,8 +74,9 @@ _BUFFERED = 0.5
 # fixed; a half of what is free when not.
 _FIXED, _DYNAMIC = 0.09, 0.45
 
-# How many times as fast a cell with one bit is programmed and read.
+# How many times as fast a cell with one bit is programmed and read; bits of a cell elsewhere, the commonest first.
 _SLC_PROGRAMS, _SLC_READS = 4.0, 2.0
+BITS = (3, 4, 2)
 
 
 class Structures:
@@ -83,12 +90,24 @@ class Structures:
     ) -> None:
         self.findings, self.calibration, self.reads = findings, calibration, reads
 
-    def models(self) -> list[Model]:
-        """What was found, and variants of what was not; of many the likeliest by closed forms."""
+    def loading(self) -> list[Model]:
+        """Those whose map is loaded on demand, where none of them is among the others."""
+        if "dftl" in self.schemes() or word(self.findings, "mapping") == "log-block":
+            return []
+        return self.models(["dftl"])
+
+    def models(self, schemes: Sequence[str] = ()) -> list[Model]:
+        """What was found, and variants of what was not; of many the likeliest by closed forms.
+
+        Parameters
+        ----------
+        schemes : sequence of str, optional
+            Translation layers, if not those that reads suggest.
+        """
         units = number(self.findings, "parallel-units")
         layouts = layouts_of(int(units)) if units else layouts_of(None)
         made = []
-        for scheme in self.schemes():
+        for scheme in schemes or self.schemes():
             likes = [
                 replace(shape, scheme=scheme, channels=channels, dies=dies)
                 for shape in self.shapes()
@@ -102,7 +121,7 @@ class Structures:
                 found.sort(key=lambda pair: pair[0])
                 for kind in product((False, True), ("block", "drive")):
                     alike = [m for _, m in found if (bool(m.unit_bytes), m.superblock) == kind]
-                    made += alike[:_LIKELIEST]
+                    made += self.with_maps(alike[:_LIKELIEST])
                 if len(found) > _LIKELIEST:
                     continue
             made += [model for like in likes for model in self.started(like)]
@@ -112,8 +131,8 @@ class Structures:
         """A structure with the numbers by which single reads come nearest, and how near that is."""
         like = replace(self.with_start(model), queue_depth=queue_depth)
         like = replace(like, pages_per_block=self.block_pages(like)[0])
-        loads = 2 - like.map_share if like.scheme == "dftl" else 1.0
-        form = closed(like, self.reads, 1 + 2 * like.noise, loads)
+        hits = self.hits if like.scheme == "dftl" else 1.0
+        form = closed(like, self.reads, like.noise, hits)
         # Where nothing shows a number it may be anything: not so small that no step leads away from it.
         started = replace(
             like,
@@ -123,6 +142,24 @@ class Structures:
             rate=min(max(form.rate, 20e6), 8e9),
         )
         return form.error, started
+
+    def with_maps(self, models: Sequence[Model]) -> list[Model]:
+        """The models with what may be in RAM of a map that they load, and with the size of its pages.
+
+        A page of the map is as large as a program. Where units go from die to die nothing else of reads shows that.
+        """
+        if not models or models[0].scheme != "dftl":
+            return list(models)
+        first = models[0]
+        if first.unit_bytes and first.superblock == "block":
+            models = [other for m in models[:_LIKELIEST_MAPS] for other in self.programs(m)]
+        if number(self.findings, "map-reach"):
+            return list(models)
+        return [
+            replace(model, map_share=share)
+            for model in models
+            for share in (model.map_share, *_MAP_SHARES)
+        ]
 
     def started(self, model: Model) -> list[Model]:
         """A structure with its queue depths and starting values."""
@@ -224,20 +261,26 @@ class Structures:
 
     @cached_property
     def _signs_of_loading(self) -> tuple[bool, float]:
-        """Whether reads are of two kinds, and how long the same read takes again."""
+        """Whether reads are of two kinds, and the share of its time that the same read takes again.
+
+        Of the slower kind, if there are two.
+        """
         read = self.calibration["read-block"].levels["read"]
-        again = self.calibration["read-block-again"].levels["read"].p50_ns
-        return _TWO_KINDS < read.p90_ns / read.p10_ns < _OTHER_WAITS, again / read.p50_ns
+        again = self.calibration["read-block-again"].levels["read"]
+        two_kinds = _TWO_KINDS < read.p90_ns / read.p10_ns < _OTHER_WAITS
+        if two_kinds:
+            return True, again.p90_ns / read.p90_ns
+        return False, again.p50_ns / read.p50_ns
 
     @cached_property
     def hits(self) -> float:
         """Share of reads that find their piece of the map, by where the mean lies between the two kinds."""
         read = self.calibration["read-block"].levels["read"]
-        found = self.calibration["read-block-again"].levels["read"].p50_ns
-        # What more than half of the reads do is their median; the rarer kind shows at the end.
-        loaded = read.p50_ns if read.p50_ns > _TWO_KINDS * found else read.p90_ns
-        if loaded < _TWO_KINDS * found:
+        if read.p90_ns < _TWO_KINDS * read.p10_ns:
             return _MAP_SHARE
+        # What more than half of the reads do is their median; the rarer kind shows at the end.
+        loads = read.p50_ns > math.sqrt(read.p10_ns * read.p90_ns)
+        found, loaded = (read.p10_ns, read.p50_ns) if loads else (read.p50_ns, read.p90_ns)
         return float(np.clip((loaded - read.mean_ns) / (loaded - found), 0.01, 0.99))
 
     def schemes(self) -> list[str]:
@@ -272,8 +315,11 @@ class Structures:
     def with_start(self, model: Model) -> Model:
         """The same structure, with closed-form starting values and what was found of buffers."""
         cal, block = self.calibration, self.calibration.block_bytes
-        spreads = [m.spread for m in self.reads if m.pattern.depth == 1 and m.spread > 0]
-        spread = min(float(np.min(spreads)) if spreads else 0.01, 0.15)
+        # Whether a read finds its part of the map spreads more than noise; the same again does find it.
+        names = ["read-block-again"]
+        if model.scheme != "dftl":
+            names += ["read-block", "read-1-units"]
+        spread = min(float(np.median([cal[name].spread for name in names])), 0.15)
         # Noise n lengthens by 2n in the mean and spreads by n.
         noise = max(spread / (1 - 2 * spread), 1e-3)
         stretch = 1 + 2 * noise
@@ -342,7 +388,7 @@ class Structures:
         alike = ALIKE if model.scheme in ALIKE else (model.scheme,)
         made = [replace(model, scheme=scheme) for scheme in alike]
         if model.unit_bytes:
-            if model.superblock == "block":
+            if model.superblock == "block" and model.scheme != "dftl":
                 made = self.programs(model)
             made = [replace(m, ram_programs=count) for m in made for count in _RAM_PROGRAMS]
         else:
@@ -389,24 +435,44 @@ class Structures:
             return [model]
         size, kind = number(self.findings, "slc-cache"), word(self.findings, "slc-cache-kind")
         ratio = number(self.findings, "slc-cache-ratio") or _SLC_PROGRAMS
+        idle = number(self.findings, "idle-before-folding")
         made = [] if size else [model]
         for each in ("fixed", "dynamic") if kind is None else (kind,):
-            share = _FIXED if each == "fixed" else _DYNAMIC
-            if size:
-                # Three bits a cell hold three times as much.
-                share = 3 * size / (self.calibration.capacity_bytes * (1 + model.spare))
-            made += [
-                replace(
-                    model,
-                    slc=each,
-                    slc_share=float(np.clip(share, 0.01, 0.5 if each == "fixed" else 1.0)),
-                    slc_read_ns=model.read_ns / _SLC_READS,
-                    slc_program_ns=model.program_ns / ratio / model.shot,
-                    slc_full=full,
-                )
-                for full in ("direct", "fold")
-            ]
+            for shot in self.cells(model):
+                bits = max(shot, BITS[0]) if shot == 1 else shot
+                share = _FIXED if each == "fixed" else _DYNAMIC
+                if size:
+                    # Cells of so many bits hold so many times as much.
+                    share = bits * size / (self.calibration.capacity_bytes * (1 + model.spare))
+                made += [
+                    replace(
+                        model,
+                        slc=each,
+                        shot=shot,
+                        bits=bits,
+                        slc_share=float(np.clip(share, 0.01, 0.5 if each == "fixed" else 1.0)),
+                        slc_read_ns=model.read_ns / _SLC_READS,
+                        program_ns=program_ns,
+                        slc_program_ns=program_ns / ratio / shot,
+                        slc_full=full,
+                        fold_after_ns=idle or model.fold_after_ns,
+                    )
+                    for full in ("direct", "fold")
+                    # What a program took was measured in the cache, or beyond it.
+                    for program_ns in (model.program_ns * ratio, model.program_ns)
+                ]
         return made
+
+    def cells(self, model: Model) -> list[int]:
+        """Pages of a cell that one program may write, where nothing but an SLC cache shows them.
+
+        Units that go from die to die are sensed one by one, and RAM gathers what a program writes; but a page of the
+        cache is programmed by itself.
+        """
+        if not model.unit_bytes or model.superblock != "block" or model.planes > 1:
+            return [model.shot]
+        pages = [shot for shot in BITS if model.page_bytes % (shot * model.unit_bytes) == 0]
+        return [1, *pages]
 
     def open(self, parameter: str) -> bool:
         """Whether a parameter was neither found nor found to be absent."""
@@ -421,6 +487,7 @@ class Structures:
             together = model.page_bytes * (model.units if model.scheme in ("page", "dftl") else 1)
             return [max(round(block / together), 2)]
         if model.unit_bytes:
-            # Blocks of some MiB, whatever one program holds.
-            return [max(round(size * MIB / model.page_bytes), 4) for size in (2, 1, 4, 8)]
+            row = model.page_bytes * model.units
+            sizes = [self.calibration.capacity_bytes / rows for rows in _BLOCK_ROWS]
+            return list(dict.fromkeys(max(round(size / row), 4) for size in sizes))
         return [128, *(pages for pages in _BLOCK_PAGES if pages != 128)]
