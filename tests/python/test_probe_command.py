@@ -59,7 +59,9 @@ def saved(drive: Path) -> tuple[Path, dict[str, Any], str]:
     """The profile, the JSON and the page of a probing with its twin and a check."""
     profile, figures, page = (drive.parent / name for name in ("p.toml", "p.json", "p.html"))
     files = ["--save", str(profile), "--json", str(figures), "--report", str(page)]
-    status = command(["probe", f"sim:{drive}", "--quick", "--check", "--quiet", *files])
+    status = command(
+        ["probe", f"sim:{drive}", "--quick", "--check", "--quiet", "--fit-limit", "15", *files]
+    )
     document = json.loads(figures.read_text())
     assert status == (0 if document["check"]["within"] else 1)
     return profile, document, page.read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ from flashwright.blackbox.twin.model import (
     gaps_between,
     name_of,
 )
-from flashwright.blackbox.twin.refining import DIE_ORDERS, SUSPENDS, neighbours
+from flashwright.blackbox.twin.refining import DIE_ORDERS, SUSPENDS, further, neighbours
 from flashwright.blackbox.twin.structures import ALIKE
 from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError
@@ -63,6 +63,10 @@ _TURNS, _SPARE_FACTORS = 2, (0.65, 0.8, 1.25, 1.5)
 _BETTER, _HIDDEN = 0.985, 1.4
 _UNTIL_FIRST, _UNTIL_LAST = 0.75, 0.95
 _EXACT = 0.01
+# The climb does not begin anew beyond such an error: the true model comes to it under another seed.
+_GOOD = 0.03
+# Of models that differ in several things, how many get a step of their own.
+_STEPPED = 3
 
 
 def fitted(
@@ -219,7 +223,7 @@ class _Search(Descent):
             share = (at + 1) / len(others[:_RESTARTS])
             until = _UNTIL_FIRST + (_UNTIL_LAST - _UNTIL_FIRST) * share
             self.until = until
-            if self.late or error < _EXACT:
+            if self.late or error < _GOOD:
                 break
             trial, there = self.climbed([other], until, until)
             if there < error:
@@ -251,7 +255,9 @@ class _Search(Descent):
             for other in self.structures.caches(replace(models[0], slc="none"))
             if other.slc not in {model.slc for model in followed}
         ]
-        model = self.overwriting(followed)
+        # So does what becomes of writes while one is full.
+        followed += [replace(model, slc_full="fold") for model in followed if model.slc != "none"]
+        model = self.overwriting(list(dict.fromkeys(followed)))
         both = (*self.clean, *self.used)
         model, _ = self.descend(model, (*_COSTS, "spare"), both, 3)
         self.until = until_last
@@ -393,7 +399,36 @@ class _Search(Descent):
                     self.tried.append((name_of(model), error))
             model, error = self.descend(model, _ALL, both, 2)
             if error >= _BETTER * before:
-                break
+                model, error = self.further(model, error)
+                if error >= _BETTER * before:
+                    break
+        return model, error
+
+    def further(self, model: Model, error: float) -> tuple[Model, float]:
+        """What differs in several things from a model where the climb came to rest: the first kind that is better."""
+        if error < _GOOD:
+            return model, error
+        both = (*self.clean, *self.used)
+        kinds: dict[str, list[Model]] = {}
+        for kind, other in further(model, self.structures):
+            kinds.setdefault(kind, []).append(other)
+        for others in kinds.values():
+            found: list[tuple[Model, float]] = []
+            for other in others:
+                if self.late:
+                    return model, error
+                found.append((other, self.error(other, both)))
+            for other, there in self.ranked(found)[:_STEPPED]:
+                if self.late:
+                    return model, error
+                if there >= _HIDDEN * error:
+                    break
+                other, there = self.stepped(other, both)
+                if there >= _BETTER * error and not self.late:
+                    other, there = self.descend(other, _ALL, both, 1)
+                if there < _BETTER * error:
+                    self.tried.append((name_of(other), there))
+                    return other, there
         return model, error
 
     def least(self, models: Iterable[Model]) -> tuple[Model, float]:

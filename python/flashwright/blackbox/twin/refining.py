@@ -14,7 +14,7 @@ from flashwright.blackbox.twin.model import SCHEDULES, STEPWISE, Model, layouts_
 from flashwright.blackbox.twin.patterns import number, word
 from flashwright.blackbox.twin.structures import BITS, SHOTS, Structures
 
-__all__ = ["DIE_ORDERS", "SUSPENDS", "neighbours"]
+__all__ = ["DIE_ORDERS", "SUSPENDS", "further", "neighbours"]
 
 DIE_ORDERS = ("fifo", "by-class")
 """Which operation a die takes next: the values of ``timing.die-order`` that are tried."""
@@ -69,6 +69,40 @@ def neighbours(model: Model, structures: Structures) -> list[tuple[str, Model]]:
         pages = [max(round(model.pages_per_block * factor), 2) for factor in _FACTORS]
         add("block", (replace(model, pages_per_block=count) for count in pages))
     return [(kind, other) for other, kind in near.items()]
+
+
+def further(model: Model, structures: Structures) -> list[tuple[str, Model]]:
+    """Models that differ in two or three things that explain each other: what a climb tries where it came to rest.
+
+    Parameters
+    ----------
+    model, structures
+        As of :func:`neighbours`.
+    """
+    if model.scheme not in STEPWISE:
+        return []
+    cleaning = [
+        replace(ordered, schedule=schedule)
+        for ordered in _of_orders(model)
+        for schedule in SCHEDULES
+    ]
+    caches = [
+        replace(cached, slc_share=min(cached.slc_share * factor, 0.95))
+        for way in ("block", "drive")
+        for cached in structures.caches(replace(model, slc="none", superblock=way))
+        for factor in (0.6, 1.0, 1.6, 2.0)
+        if cached.slc != "none" or factor == 1
+    ]
+    layouts = [
+        other
+        for way in ("block", "drive")
+        for laid in _of_layouts(replace(model, superblock=way), structures)
+        for other in (laid, *_of_programs(laid, structures))
+    ]
+    kinds = (("cleaning", cleaning), ("cache", caches), ("layout and program", layouts))
+    return [
+        (kind, other) for kind, models in kinds for other in dict.fromkeys(models) if other != model
+    ]
 
 
 def _of_orders(model: Model) -> Iterator[Model]:

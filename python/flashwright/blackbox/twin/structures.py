@@ -152,7 +152,8 @@ class Structures:
             return list(models)
         first = models[0]
         if first.unit_bytes and first.superblock == "block":
-            models = [other for m in models[:_LIKELIEST_MAPS] for other in self.programs(m)]
+            likely = models[: _LIKELIEST_MAPS * len(self.depths())]
+            models = [other for m in likely for other in self.programs(m)]
         if number(self.findings, "map-reach"):
             return list(models)
         return [
@@ -402,7 +403,10 @@ class Structures:
                 made += [replace(m, drain="eager") for m in made if m.write_buffer_bytes]
             if word(self.findings, "buffer-kind") is None:
                 made += [replace(m, kind="cache") for m in made if m.write_buffer_bytes]
-        return [cached for m in made for cached in self.caches(m)]
+        # Where writes go while a cache is full shows in overwriting.
+        return [
+            cached for m in made for cached in self.caches(m) if cached.slc_full == Model.slc_full
+        ]
 
     def programs(self, model: Model) -> list[Model]:
         """What one program writes, where units go from die to die: it shows only where RAM is full."""
