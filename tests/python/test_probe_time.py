@@ -127,3 +127,5 @@ def test_the_pace_of_a_drive_is_that_of_its_requests() -> None:
         assert (slow.bytes_written, slow.bytes_read, slow.flushes) == (0, 0, 0)
     assert paces[0].write_rate < paces[1].write_rate / 10
     assert paces[0].request_s > 5 * paces[1].request_s
+    assert all(pace.deep_rate >= pace.read_rate for pace in paces)
+    assert paces[1].deep_rate > 1.2 * paces[1].read_rate

@@ -29,7 +29,7 @@ from flashwright.blackbox.twin.closed import closed
 from flashwright.blackbox.twin.fit import _Search
 from flashwright.blackbox.twin.model import gaps_between
 from flashwright.blackbox.twin.model import robust as _robust
-from flashwright.blackbox.twin.refining import neighbours
+from flashwright.blackbox.twin.refining import further, neighbours
 from flashwright.blackbox.twin.structures import Structures
 from flashwright.drive.findings import Finding
 from flashwright.drive.trust import TwinWarning, check_record
@@ -205,6 +205,10 @@ def test_fit_finds_what_was_built_in(small: Ssd, calibration: Calibration) -> No
             {"timing.die-order": "by-class", "chips.suspends": "programs-and-erases"},
         ),
         ({"slc": "fixed", "slc_full": "fold"}, {"slc.when-full": "fold"}),
+        (
+            {"slc": "dynamic", "bits": 4, "fold_after_ns": 2e9},
+            {"geometry.bits-per-cell": 4, "slc.fold-after": "2 s"},
+        ),
         ({"scheme": "dftl", "map_share": 0.25}, {"ftl.dftl.cmt-entries": 300 * 32 * 2 // 4}),
     ],
 )
@@ -376,6 +380,58 @@ def test_neighbours_keep_what_was_found(calibration: Calibration) -> None:
     wider = neighbours(other, Structures(unknown, calibration, reads))
     assert {"block", "program", "ram"} <= {kind for kind, _ in wider}
     assert {model.slc for kind, model in wider if kind == "slc"} == {"none", "fixed", "dynamic"}
+
+
+def test_a_climb_at_rest_changes_together_what_explains_each_other(
+    calibration: Calibration,
+) -> None:
+    """When and in which order it cleans; cells, size and kind of a cache. What was found stays."""
+    known = Structures(FINDINGS, calibration, calibration.stage("clean"))
+    beyond = further(TRUE, known)
+    assert TRUE not in dict(beyond).values() and {model.units for _, model in beyond} == {2}
+    both = replace(TRUE, schedule="preemptive", suspends="erases")
+    assert ("cleaning", both) in beyond
+    caches = {(model.slc, model.superblock) for kind, model in beyond if kind == "cache"}
+    assert {("dynamic", "block"), ("fixed", "drive")} <= caches
+    assert further(replace(TRUE, scheme="bast"), known) == []
+    absent = FINDINGS | {"slc-cache": Finding("slc-cache", "absent")}
+    without = further(TRUE, Structures(absent, calibration, calibration.stage("clean")))
+    assert {model.slc for _, model in without} == {"none"}
+
+
+def test_an_slc_cache_shows_the_pages_of_a_cell(calibration: Calibration) -> None:
+    """Programs that RAM gathers may write two, three or four pages of it, if so many hold whole units."""
+    given = found(mapping="page", slc_cache=30 * MIB, slc_cache_kind="dynamic")
+    known = Structures(given, calibration, calibration.stage("clean"))
+    gathered = replace(TRUE, page_bytes=24576, unit_bytes=8192)
+    caches = known.caches(gathered)
+    assert {(model.shot, model.bits) for model in caches} == {(1, 3), (3, 3)}
+    # Cells of more bits hold as many times as much.
+    holds = {round(model.slc_share / model.bits, 4) for model in caches}
+    assert len(holds) == 1 and {model.slc for model in caches} == {"dynamic"}
+    # What was measured was the cache, or what is behind it.
+    assert {model.program_ns for model in caches} == {TRUE.program_ns, 4 * TRUE.program_ns}
+    assert {model.slc_program_ns * model.shot for model in caches} == {
+        TRUE.program_ns,
+        TRUE.program_ns / 4,
+    }
+
+
+def test_a_map_that_no_probe_found_is_tried_where_reads_fit_nothing_else() -> None:
+    """A read that is repeated comes from RAM, and nearly all others load their part of the map: nothing tells of it."""
+    drive = replace(
+        TRUE, scheme="dftl", map_share=0.03, page_bytes=8192, read_buffer_bytes=1 << 20, noise=0.01
+    )
+    given = found(mapping="page", clustered_page=8192, parallel_units=2)
+    with Target(drive.ssd("hidden", "", 8192 * 32 * 2 * 250)) as target:
+        measured = calibrate(target, given, mode="quick")
+        search = _Search(target, given, measured, 1, lambda share: None, Deadline(None), 20.0)
+        search.most = 4000
+        assert search.structures.schemes() == ["page"]
+        plain = search.read_best(search.structures.models())
+        loading = search.read_best(search.structures.loading())
+    errors = [min(search.error(m, search.reads) for m in kind) for kind in (plain, loading)]
+    assert errors[1] < 0.7 * errors[0] and loading[0].scheme == "dftl"
 
 
 def test_fit_finds_two_units_and_when_it_cleans() -> None:

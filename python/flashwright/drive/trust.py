@@ -35,6 +35,7 @@ def check_record(
     mean_ratio: float,
     p99_ratio: float,
     mean_error: float = 0.0,
+    p99_error: float = 0.0,
     *,
     reads_ratio: float = 1.0,
     writes_ratio: float = 1.0,
@@ -45,8 +46,8 @@ def check_record(
     ----------
     mean_ratio, p99_ratio : float
         Twin over drive, of the latencies of all requests.
-    mean_error : float, optional
-        By how much the ratio of means may be off by chance.
+    mean_error, p99_error : float, optional
+        By how much the ratio of means, and that of 99th percentiles, may be off by chance.
     reads_ratio, writes_ratio : float, optional
         Ratio of means of reads and of writes alone.
     """
@@ -54,6 +55,7 @@ def check_record(
         "mean-ratio": mean_ratio,
         "p99-ratio": p99_ratio,
         "mean-error": mean_error,
+        "p99-error": p99_error,
         "reads-ratio": reads_ratio,
         "writes-ratio": writes_ratio,
     }
@@ -100,7 +102,7 @@ def doubts_of_twin(record: Mapping[str, Any]) -> list[str]:
         if not isinstance(ratio, int | float) or not abs(ratio - 1) <= bound:
             said = f"{ratio:.2f} times the drive's" if isinstance(ratio, int | float) else "unknown"
             doubts.append(f"in its check the {name} was {said} (bound {bound * 100:g} %)")
-        elif key == "mean-ratio" and abs(ratio - 1) + (by_chance := _by_chance(checked)) > bound:
+        elif abs(ratio - 1) + (by_chance := _by_chance(checked, key)) > bound:
             # Another check might find it outside.
             doubts.append(
                 f"in its check the {name} was {ratio:.2f} times the drive's, give or take {by_chance:.2f} "
@@ -117,8 +119,8 @@ def doubts_of_twin(record: Mapping[str, Any]) -> list[str]:
     return doubts
 
 
-def _by_chance(checked: Mapping[str, Any]) -> float:
-    found = checked.get("mean-error", 0.0)
+def _by_chance(checked: Mapping[str, Any], ratio: str) -> float:
+    found = checked.get(ratio.replace("-ratio", "-error"), 0.0)
     return float(found) if isinstance(found, int | float) else 0.0
 
 

@@ -83,6 +83,8 @@ class Check:
         Bytes per second.
     mean_error : float
         By how much the ratio of means may be off by chance: half of its 95 % interval, from parts of the requests.
+    p99_error : float
+        The same of 99th percentiles.
     """
 
     all: Compared
@@ -91,6 +93,7 @@ class Check:
     drive_bandwidth: float
     twin_bandwidth: float
     mean_error: float = 0.0
+    p99_error: float = 0.0
 
     @property
     def within(self) -> bool:
@@ -103,6 +106,7 @@ class Check:
             self.all.ratio["mean"],
             self.all.ratio["p99"],
             self.mean_error,
+            self.p99_error,
             reads_ratio=self.reads.ratio["mean"],
             writes_ratio=self.writes.ratio["mean"],
         )
@@ -255,14 +259,22 @@ def check(
         Compared.of(latencies[0][chosen], latencies[1][chosen])
         for chosen in (np.ones(codes.size, bool), codes == 0, codes == 1)
     )
-    chance = _mean_error(latencies[0], latencies[1])
-    return Check(everything, reads, writes, bandwidths[0], bandwidths[1], chance)
+    chance = [_by_chance(latencies[0], latencies[1], figure) for figure in (np.mean, _p99)]
+    return Check(everything, reads, writes, bandwidths[0], bandwidths[1], *chance)
 
 
-def _mean_error(drive_ns: npt.NDArray[np.float64], twin_ns: npt.NDArray[np.float64]) -> float:
-    """Half of the 95 % interval of the ratio of means, from the ratios of parts of the requests in order."""
+def _p99(latency_ns: npt.NDArray[np.float64]) -> np.floating[Any]:
+    return np.percentile(latency_ns, 99)
+
+
+def _by_chance(
+    drive_ns: npt.NDArray[np.float64],
+    twin_ns: npt.NDArray[np.float64],
+    figure: Callable[[npt.NDArray[np.float64]], np.floating[Any]],
+) -> float:
+    """Half of the 95 % interval of the ratio of a figure, from the ratios of parts of the requests in order."""
     parts = [
-        twin.mean() / max(float(drive.mean()), 1.0)
+        float(figure(twin)) / max(float(figure(drive)), 1.0)
         for drive, twin in zip(
             np.array_split(drive_ns, _PARTS), np.array_split(twin_ns, _PARTS), strict=True
         )

@@ -21,8 +21,9 @@ from flashwright.blackbox.twin.model import Array, Model
 __all__ = ["Closed", "closed"]
 
 _QUEUE = 32
-# Ridge of the least squares, so that what no read shows stays small.
-_RIDGE = 1e-4
+# Ridge of the least squares, so that what no read shows stays small: most of all firmware, which takes less than a
+# sense where single reads do not part the two. Of firmware, sense, transfer and byte.
+_RIDGES = np.array([1e-2, 1e-4, 1e-4, 1e-4])
 # Share of reads that need no part of the map above which their 10th percentile is of those.
 _FAST = 0.2
 # Transfers, as shares of a sense, from which it is told at first what lasts longer; how often at most it is told anew.
@@ -193,7 +194,7 @@ def _positive(rows: Array, times: Array) -> tuple[float, float, float, float]:
         chosen = [at for at in range(4) if free[at]]
         part = scaled[:, chosen]
         rest = 1.0 - scaled @ np.where(free, 0.0, found)
-        solved = np.linalg.solve(part.T @ part + _RIDGE * np.eye(len(chosen)), part.T @ rest)
+        solved = np.linalg.solve(part.T @ part + np.diag(_RIDGES[chosen]), part.T @ rest)
         found[chosen] = solved
         below = [at for at in chosen if found[at] <= 1e-4]
         if not below:

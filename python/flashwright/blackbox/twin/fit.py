@@ -255,7 +255,13 @@ class _Search(Descent):
             for other in self.structures.caches(replace(models[0], slc="none"))
             if other.slc not in {model.slc for model in followed}
         ]
-        # So does what becomes of writes while one is full.
+        # Where units are few, reads alone do not tell how many commands are taken at once; reads among writes do.
+        followed[1:1] = [
+            replace(models[0], queue_depth=depth)
+            for depth in self.structures.depths()
+            if depth not in {model.queue_depth for model in followed}
+        ]
+        # Overwriting also shows what becomes of writes while a cache is full.
         followed += [replace(model, slc_full="fold") for model in followed if model.slc != "none"]
         model = self.overwriting(list(dict.fromkeys(followed)))
         both = (*self.clean, *self.used)
@@ -327,11 +333,14 @@ class _Search(Descent):
         if first.scheme in STEPWISE and not first.unit_bytes and first.units > 1:
             # Reads of whole pages do not show how blocks are joined; cleaning does.
             ways = [replace(first, superblock=way) for way in ("block", "drive")]
+        # Cleaning in one go and a little at a time make blocks of other sizes likely.
+        whens = ("foreground", "rate-limited") if first.scheme in STEPWISE else SCHEDULES[:1]
         best, error = self.least(
-            replace(way, pages_per_block=pages, spare=spare)
+            replace(way, pages_per_block=pages, spare=spare, schedule=when)
             for pages in self.structures.block_pages(first)
             for spare in spares
             for way in ways
+            for when in whens
         )
         rows = best.pages_per_block * best.page_bytes * best.units
         for model in models:

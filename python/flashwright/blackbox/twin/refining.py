@@ -99,7 +99,19 @@ def further(model: Model, structures: Structures) -> list[tuple[str, Model]]:
         for laid in _of_layouts(replace(model, superblock=way), structures)
         for other in (laid, *_of_programs(laid, structures))
     ]
-    kinds = (("cleaning", cleaning), ("cache", caches), ("layout and program", layouts))
+    # Spare space is whole blocks, so that larger ones leave room with less of it.
+    blocks = [
+        replace(model, pages_per_block=max(round(model.pages_per_block * factor), 2), spare=spare)
+        for factor in (*_FACTORS, 3.0)
+        for spare in (model.spare, *(model.spare * factor for factor in (0.7, 1.4)))
+        if number(structures.findings, "clustered-block") is None
+    ]
+    kinds = (
+        ("block and spare", blocks),
+        ("cleaning", cleaning),
+        ("cache", caches),
+        ("layout and program", layouts),
+    )
     return [
         (kind, other) for kind, models in kinds for other in dict.fromkeys(models) if other != model
     ]

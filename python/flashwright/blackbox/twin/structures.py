@@ -30,14 +30,14 @@ ALIKE = ("bast", "fast", "last")
 # Pages of a block that chips have had, for drives of which the clustered block is not known.
 _BLOCK_PAGES = (32, 64, 128, 256, 512)
 # Blocks that a plane has, where a program holds what is not known: some hundreds to two thousand, whatever they hold.
-_BLOCK_ROWS = (400, 200, 800, 100)
+_BLOCK_ROWS = (400, 200, 800, 100, 50)
 
 # Buffers to try where none was found and none was found absent; from the smallest that holds a request of a common size
 # to what a drive's RAM has to spare.
 _BUFFERS = (128 * KIB, MIB, 8 * MIB, 64 * MIB)
 
 # Structures that reads are played on, of those that closed forms rank.
-_LIKELIEST = 8
+_LIKELIEST = 16
 # The same where sizes of what the map is written in are tried with each.
 _LIKELIEST_MAPS = 3
 
@@ -120,8 +120,14 @@ class Structures:
                 ]
                 found.sort(key=lambda pair: pair[0])
                 for kind in product((False, True), ("block", "drive")):
-                    alike = [m for _, m in found if (bool(m.unit_bytes), m.superblock) == kind]
-                    made += self.with_maps(alike[:_LIKELIEST])
+                    # Of those that are sensed alike on the same units the best stands for all.
+                    alike: dict[tuple[int, ...], Model] = {}
+                    for _, m in found:
+                        if (bool(m.unit_bytes), m.superblock) == kind:
+                            sensed = m.page_bytes // (m.shot * m.planes)
+                            alike.setdefault((m.channels, m.dies, sensed, m.queue_depth), m)
+                    likely = _LIKELIEST if scheme == "page" else _LIKELIEST // 2
+                    made += self.with_maps([*alike.values()][:likely])
                 if len(found) > _LIKELIEST:
                     continue
             made += [model for like in likes for model in self.started(like)]
