@@ -269,7 +269,10 @@ class Asked:
         if by_page.period is not None:
             return [by_page]
         block = self._block_pages()
-        return [by_page] if block is None else [by_page, self._by_distance("block", block)]
+        # Blocks so large that the region has no two places one apart show nothing.
+        if block is None or self.pages < 2 * block:
+            return [by_page]
+        return [by_page, self._by_distance("block", block)]
 
     def _by_distance(self, grain: Literal["page", "block"], grain_pages: int) -> Conflicts:
         count = min(self.effort.distances, self.pages // (2 * grain_pages))
