@@ -5,7 +5,6 @@ Numbers begin at what closed forms of single patterns give.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -17,6 +16,7 @@ from flashwright.blackbox.twin.calibration import Calibration, Measured
 from flashwright.blackbox.twin.closed import closed
 from flashwright.blackbox.twin.model import STEPWISE, Model, layouts_of
 from flashwright.blackbox.twin.patterns import number, word
+from flashwright.blackbox.twin.signs import hits_of, signs_of_loading
 from flashwright.drive.findings import Finding
 
 __all__ = ["ALIKE", "BITS", "Structures"]
@@ -57,14 +57,11 @@ _RAM_PROGRAMS = (6, 32)
 # A write and its flush that take less than the first of a read end in RAM; up to the second they may.
 _CLEARLY, _POSSIBLY = 0.8, 1.6
 
-# Reads whose 90th percentile is between so many times their 10th are of two kinds: with a piece of the map, and
-# without; what takes longer waits for something else. The same read again at less than the first of a read's time is
-# answered from RAM; up to the second it only finds its map there.
-_TWO_KINDS, _OTHER_WAITS = 1.5, 3.0
+# The same read again at less than the first of a read's time is answered from RAM; up to the second it only finds its
+# map there.
 _HIT, _AGAIN = 0.3, 0.85
 
-# Share of the map in RAM where nothing tells it; and shares that reads are held against, beside what times tell.
-_MAP_SHARE = 0.15
+# Shares of the map in RAM that reads are held against, beside what times tell.
 _MAP_SHARES = (0.03, 0.1, 0.3, 0.6)
 
 # A buffer takes a write in less than this share of what a program and its transfer last.
@@ -268,27 +265,12 @@ class Structures:
 
     @cached_property
     def _signs_of_loading(self) -> tuple[bool, float]:
-        """Whether reads are of two kinds, and the share of its time that the same read takes again.
-
-        Of the slower kind, if there are two.
-        """
-        read = self.calibration["read-block"].levels["read"]
-        again = self.calibration["read-block-again"].levels["read"]
-        two_kinds = _TWO_KINDS < read.p90_ns / read.p10_ns < _OTHER_WAITS
-        if two_kinds:
-            return True, again.p90_ns / read.p90_ns
-        return False, again.p50_ns / read.p50_ns
+        return signs_of_loading(self.calibration)
 
     @cached_property
     def hits(self) -> float:
-        """Share of reads that find their piece of the map, by where the mean lies between the two kinds."""
-        read = self.calibration["read-block"].levels["read"]
-        if read.p90_ns < _TWO_KINDS * read.p10_ns:
-            return _MAP_SHARE
-        # What more than half of the reads do is their median; the rarer kind shows at the end.
-        loads = read.p50_ns > math.sqrt(read.p10_ns * read.p90_ns)
-        found, loaded = (read.p10_ns, read.p50_ns) if loads else (read.p50_ns, read.p90_ns)
-        return float(np.clip((loaded - read.mean_ns) / (loaded - found), 0.01, 0.99))
+        """Share of reads that find their piece of the map."""
+        return hits_of(self.calibration)
 
     def schemes(self) -> list[str]:
         """Translation layers that reads tell apart: where pages lie, and what a look-up costs."""
