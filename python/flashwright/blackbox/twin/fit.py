@@ -63,7 +63,7 @@ _TURNS, _SPARE_FACTORS = 2, (0.65, 0.8, 1.25, 1.5)
 _BETTER, _HIDDEN = 0.985, 1.4
 _UNTIL_FIRST, _UNTIL_LAST = 0.75, 0.95
 _EXACT = 0.01
-# The climb does not begin anew beyond such an error: the true model comes to it under another seed.
+# Below such an error the climb does not begin anew: under another seed the true model comes to about that.
 _GOOD = 0.03
 # Of models that differ in several things, how many get a step of their own.
 _STEPPED = 3
