@@ -86,10 +86,8 @@ class WorkloadError(FlashwrightError):
 class TraceError(FlashwrightError):
     """A trace can't be read, does not fit the drive, or can't be written."""
 
-    general_hint = (
-        "`flashwright trace info FILE` shows what is in a trace; see also format= and addresses="
-    )
-    general_parameters = ("format", "addresses")
+    general_hint = "`flashwright trace info FILE` shows what is in a trace; see also format=, columns= and addresses="
+    general_parameters = ("format", "columns", "addresses")
 
 
 class DeviceError(FlashwrightError):

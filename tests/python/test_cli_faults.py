@@ -20,7 +20,10 @@ NAMES = {
     for key, items in catalogue().items()
 }
 DEVICES = ", ".join(devices())
-TRACES_HINT = "hint: `flashwright trace info FILE` shows what is in a trace; see also --format and --addresses\n"
+TRACES_HINT = (
+    "hint: `flashwright trace info FILE` shows what is in a trace; "
+    "see also --format, --columns and --addresses\n"
+)
 
 # What is given to `simulate default`, and what is said.
 OPTIONS: list[tuple[Sequence[str], str]] = [

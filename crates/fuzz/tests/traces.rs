@@ -17,12 +17,23 @@ fn corpus() -> Vec<Vec<u8>> {
     damage::corpus(&folder).into_iter().map(|(_, content)| content).collect()
 }
 
+/// Descriptions of tables; each fits a file of the corpus, or nearly.
+const COLUMNS: [&str; 4] = [
+    "time=1:us,op=4,lba=2,size=3:sectors",
+    "time=1:100ns,op=4,device=3,offset=5,size=6:bytes,process=7",
+    "time=op_time:s,op=op_name,read=1|2|5,write=3|4|6,skip=100,offset=io_offset,size=io_size:bytes",
+    "time=1:date,op=read,lba=2:pages:hex,size=4KiB,delimiter=comma,header=yes",
+];
+
 /// Everything that reads a trace, on this content; true if it was read to its end.
 fn read(path: &Path, content: &[u8], draws: &mut Draws<'_>) -> bool {
     std::fs::write(path, content).unwrap();
     let format = if draws.below(2) == 0 { None } else { Some(draws.pick(formats()).name().to_owned()) };
     let layout = if draws.below(2) == 0 { Layout::Overlay } else { Layout::Concatenate };
-    let options = TraceOptions { format, layout, skip_bad_lines: draws.below(4) == 0, ..TraceOptions::default() };
+    let columns = (draws.below(8) == 0).then(|| (*draws.pick(&COLUMNS)).to_owned());
+    let format = format.filter(|_| columns.is_none());
+    let skip_bad_lines = draws.below(4) == 0;
+    let options = TraceOptions { format, layout, columns, skip_bad_lines, ..TraceOptions::default() };
     let maps = [AddressMap::DENSE, AddressMap::Wrap, AddressMap::Reject];
     let mut sectors = 0;
     let whole = all(path, &options, *draws.pick(&maps), &mut sectors);

@@ -36,6 +36,10 @@ pub struct TraceText {
     range: Option<(u64, u64)>,
     #[serde(default = "one_copy")]
     scale_footprint: u32,
+    #[serde(default)]
+    columns: Option<String>,
+    #[serde(default)]
+    member: Option<String>,
 }
 
 fn one() -> f64 {
@@ -54,6 +58,8 @@ impl TraceText {
     pub fn options(&self) -> TraceOptions {
         TraceOptions {
             format: self.format.clone(),
+            columns: self.columns.clone(),
+            member: self.member.clone(),
             skip_bad_lines: self.skip_bad_lines,
             devices: self.devices.clone().map_or(DeviceFilter::All, DeviceFilter::Only),
             layout: if self.overlay { Layout::Overlay } else { Layout::Concatenate },

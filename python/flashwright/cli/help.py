@@ -27,6 +27,8 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--trace",
         "--from",
         "--format",
+        "--columns",
+        "--member",
         "--device",
         "--overlay",
         "--skip-bad-lines",

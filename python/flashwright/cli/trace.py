@@ -14,18 +14,18 @@ import typer
 from rich.console import Console, RenderableType
 
 from flashwright.cli.help import Command, Group
-from flashwright.cli.options import (
-    OLD,
-    AddressRange,
-    ScaledTraceOptions,
-    ScaleFootprint,
-    TimeScale,
-    add_options,
-    renamed,
-)
+from flashwright.cli.options import OLD, add_options, renamed
 from flashwright.cli.outputs import Json, refuse_stdout
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.cli.tracecompare import compare
+from flashwright.cli.traceoptions import (
+    AddressRange,
+    ArchiveMember,
+    ScaledTraceOptions,
+    ScaleFootprint,
+    TableColumns,
+    TimeScale,
+)
 from flashwright.errors import OutputError, WorkloadError
 from flashwright.support.core import _core
 from flashwright.support.files import check_writable
@@ -110,6 +110,7 @@ def _summary(found: dict[str, Any]) -> RenderableType:
         if stats[name]:
             rows.append(("", f"{units.count(stats[name])} {text}"))
     rows.extend(("", f"skipped: {line}") for line in stats["first_bad_lines"])
+    rows.extend(("read", note) for note in found["notes"])
     return page.grid([(name, text) for name, text in rows if text])
 
 
@@ -175,6 +176,8 @@ def convert(
     range: AddressRange = None,
     time_scale: TimeScale = None,
     scale_footprint: ScaleFootprint = 1,
+    columns: TableColumns = None,
+    member: ArchiveMember = None,
     label: Label = "",
     note: Note = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
@@ -191,7 +194,15 @@ def convert(
             "--to spc writes text; trace info shows what is in a trace",
         )
     trace = ScaledTraceOptions(
-        from_format, device, overlay, skip_bad_lines, range, scale_footprint, time_scale
+        format=from_format,
+        only=device,
+        overlay=overlay,
+        skip_bad_lines=skip_bad_lines,
+        range=range,
+        scale_footprint=scale_footprint,
+        columns=columns,
+        member=member,
+        time_scale=time_scale,
     ).open(source)
     with _target(target) as file:
         done = tracefiles.convert(trace, file, format=to_format, label=label, note=note)

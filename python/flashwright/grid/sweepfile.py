@@ -237,7 +237,17 @@ _TOP = (
     "grid",
     "point",
 )
-_TRACE = ("trace", "format", "addresses", "devices", "overlay", "skip-bad-lines", "repeat")
+_TRACE = (
+    "trace",
+    "format",
+    "addresses",
+    "devices",
+    "overlay",
+    "skip-bad-lines",
+    "repeat",
+    "columns",
+    "member",
+)
 
 
 class _Reader:
@@ -329,6 +339,8 @@ class _Reader:
             "overlay": (bool, False),
             "skip-bad-lines": (bool, False),
             "repeat": (int, 1),
+            "columns": (str, None),
+            "member": (str, None),
         }
         options: dict[str, Any] = {}
         for key, (kind, default) in kinds.items():

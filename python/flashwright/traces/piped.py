@@ -12,7 +12,7 @@ from pathlib import Path
 
 from flashwright.errors import TraceError
 
-__all__ = ["from_pipe", "is_from_pipe"]
+__all__ = ["from_pipe", "is_from_pipe", "kept_file"]
 
 STDIN = "-"
 _NAME = "standard input"
@@ -47,8 +47,7 @@ def from_pipe(path: str) -> tuple[str, str] | None:
         return None
     name = _NAME if path in (STDIN, "/dev/stdin") else path
     try:
-        kept = _place() / f"{len(_files)}" / Path(name).name
-        kept.parent.mkdir()
+        kept = kept_file(name)
         with kept.open("wb") as target:
             if path == STDIN:
                 shutil.copyfileobj(sys.stdin.buffer, target, 1 << 20)
@@ -63,8 +62,26 @@ def from_pipe(path: str) -> tuple[str, str] | None:
         ) from None
     if kept.stat().st_size == 0:
         raise TraceError(f"{name}: nothing came, expected a trace", "")
-    _files.add(str(kept))
     return str(kept), name
+
+
+def kept_file(name: str) -> Path:
+    """The path of a new temporary file called as `name` is, which is gone when the process has ended.
+
+    Raises
+    ------
+    OSError
+        If its folder can't be made.
+
+    Examples
+    --------
+    >>> kept_file("folder/requests.parquet").name
+    'requests.parquet'
+    """
+    kept = _place() / f"{len(_files)}" / Path(name).name
+    kept.parent.mkdir()
+    _files.add(str(kept))
+    return kept
 
 
 def is_from_pipe(path: str) -> bool:

@@ -83,6 +83,8 @@ class Trace:
     time_scale: float = 1.0
     range: tuple[int, int] | None = None
     scale_footprint: int = 1
+    columns: str | None = None
+    member: str | None = None
 
     @property
     def lasts(self) -> bool:
@@ -107,6 +109,8 @@ class Trace:
                 "time-scale": self.time_scale,
                 "range": self.range,
                 "scale-footprint": self.scale_footprint,
+                "columns": self.columns,
+                "member": self.member,
             }
         )
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from flashwright.errors import TraceError, WorkloadError
 from flashwright.support.arguments import checked
+from flashwright.traces.columnar import as_text
 from flashwright.traces.generators import (
     dftl_a,
     dftl_b,
@@ -96,8 +97,10 @@ def trace(
     time_scale: float = 1.0,
     range: tuple[int, int] | None = None,
     scale_footprint: int = 1,
+    columns: str | None = None,
+    member: str | None = None,
 ) -> Trace:
-    """A trace file; plain or compressed with gzip, zstd or xz.
+    """A trace file: plain, compressed (gzip, bzip2, zstd, xz, lz4), in an archive (tar, zip), Parquet or Arrow.
 
     Parameters
     ----------
@@ -129,6 +132,12 @@ def trace(
         runs, hot sets and order within a copy stay. Requests, rate, footprint and reuse distances grow by the
         factor, so a drive and caches that grow with it see the same; bursts partly even out. Together with an equal
         `time_scale` the rate stays too.
+    columns : str, optional
+        What the columns of a table say, such as ``"time=1:us,op=2,lba=3:sectors,size=4:bytes"``. A column is its number
+        from 1 or its name in the header; docs/how-to/read-any-table.md has all keys and units. Rows of a
+        Parquet or Arrow file are described in the same way; its timestamps need no unit.
+    member : str, optional
+        The file of an archive to read, needed where several of its files are traces.
 
     Returns
     -------
@@ -154,6 +163,8 @@ def trace(
         text, label = piped
     elif not Path(text).exists():
         raise TraceError(f"{text}: there is no such file", _bundled_hint())
+    if (table := as_text(text)) is not None:
+        text, label = table, label or text
     if repeat < 1:
         raise WorkloadError(f"repeat: found {repeat}, expected 1 or more", parameters=["repeat"])
     _check_scaling(time_scale, range, scale_footprint)
@@ -170,6 +181,8 @@ def trace(
         time_scale,
         range,
         scale_footprint,
+        columns,
+        member,
     )
 
 

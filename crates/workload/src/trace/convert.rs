@@ -208,8 +208,8 @@ fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel) -> Ab
         label: or(&label.label, reader.label()),
         note: or(&label.note, reader.note()),
         origin: or(&label.origin, reader.origin()),
-        requests: None,
         // Overlaid devices share their addresses, and copies and ranges have others: afterwards they are one.
         devices: (options.layout == Layout::Concatenate && options.keeps_places()).then(|| devices.collect()),
+        ..About::default()
     }
 }

@@ -3,10 +3,11 @@
 use super::error::TraceError;
 use super::formats::{self, Format};
 use super::input::Input;
+use super::propose;
 use std::path::Path;
 
 /// Bytes of a file that are examined.
-const HEAD_BYTES: usize = 1 << 16;
+pub(crate) const HEAD_BYTES: usize = 1 << 16;
 /// Lines of it that are tried.
 const HEAD_LINES: usize = 400;
 /// Bytes of an unknown file that are shown.
@@ -53,6 +54,16 @@ impl<'a> Head<'a> {
             .take(HEAD_LINES)
     }
 
+    /// The first `count` bytes, and whether they are the whole file.
+    pub(crate) fn first(&self, count: usize) -> (&'a [u8], bool) {
+        if count < self.bytes.len() { (&self.bytes[..count], false) } else { (self.bytes, self.whole) }
+    }
+
+    /// Whether the file ends with these bytes.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// Whether the first line begins with `text`, after leading blanks.
     pub(crate) fn begins(&self, text: &[u8]) -> bool {
         self.bytes.trim_ascii_start().starts_with(text)
@@ -65,7 +76,13 @@ impl<'a> Head<'a> {
 /// [`TraceError::UnknownContent`] if none fits, [`TraceError::Ambiguous`] if several do, and any error of opening and
 /// reading the file.
 pub fn detect(path: impl AsRef<Path>) -> Result<&'static Format, TraceError> {
-    detect_in(&mut Input::open(path.as_ref())?)
+    detect_in(&mut Input::open(path.as_ref(), None)?)
+}
+
+/// Whether these first bytes of a file are in a known format.
+pub(crate) fn fits(bytes: &[u8], whole: bool) -> bool {
+    let head = Head::new(bytes, whole);
+    !bytes.is_empty() && formats::all().iter().any(|format| (format.sniff)(&head) != Verdict::No)
 }
 
 /// The named format, or the one detected from the content.
@@ -98,5 +115,7 @@ fn detect_in(input: &mut Input) -> Result<&'static Format, TraceError> {
     }
     let tried: Vec<_> = formats::all().iter().map(|format| format.name).collect();
     let begins = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]).into_owned();
-    Err(TraceError::UnknownContent { path, tried: tried.join(", "), begins })
+    let hint =
+        propose::proposal(&head).unwrap_or_else(|| "Name the format with --format if it is one of these".to_owned());
+    Err(TraceError::UnknownContent { path, tried: tried.join(", "), begins, hint })
 }

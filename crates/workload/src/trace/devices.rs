@@ -171,7 +171,7 @@ fn check_wanted(path: &Path, devices: &[KnownDevice], filter: &DeviceFilter) -> 
 
 /// The first pass: every device with its span and its requests, in order of names.
 pub(crate) fn scan(path: &Path, format: &Format, setup: &Setup) -> Result<Vec<KnownDevice>, TraceError> {
-    let mut decoder = (format.open)(Input::open(path)?, setup)?;
+    let mut decoder = (format.open)(Input::open(path, setup.member.as_deref())?, setup)?;
     let (mut names, mut tally, mut records) = (DeviceTable::default(), Tally::default(), Vec::with_capacity(BATCH));
     let mut found: Vec<(u64, u64)> = Vec::new();
     loop {

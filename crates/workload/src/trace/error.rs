@@ -1,6 +1,7 @@
 //! Errors of traces, which tell the user where the problem is, what was found and what to try.
 
 use flashwright_block::SourceError;
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ pub enum TraceError {
         /// Line in the (decompressed) file, from 1.
         line: u64,
         /// Name of the field in the format.
-        field: &'static str,
+        field: Cow<'static, str>,
         /// The text in the file, shortened if long.
         found: String,
         /// What was expected.
@@ -67,6 +68,14 @@ pub enum TraceError {
         /// The path.
         path: PathBuf,
     },
+    /// The file is packed in a way that is not read, or a member of an archive must be chosen.
+    #[error("{path}: {what}", path = .path.display())]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// What it is, and what to try.
+        what: String,
+    },
     /// The file is empty.
     #[error("{path}: the file is empty", path = .path.display())]
     Empty {
@@ -74,7 +83,7 @@ pub enum TraceError {
         path: PathBuf,
     },
     /// No format matches the content.
-    #[error("{path}: in no known format (tried {tried}); it begins with {begins:?}. Name the format with --format if it is one of these", path = .path.display())]
+    #[error("{path}: in no known format (tried {tried}); it begins with {begins:?}. {hint}", path = .path.display())]
     UnknownContent {
         /// The file.
         path: PathBuf,
@@ -82,6 +91,8 @@ pub enum TraceError {
         tried: String,
         /// The first bytes, printable.
         begins: String,
+        /// What to try: how to describe its columns, if it has some.
+        hint: String,
     },
     /// Several formats fit the content and can't be distinguished.
     #[error("{path}: could be {could_be}: choose one with --format", path = .path.display())]
@@ -124,6 +135,14 @@ pub enum TraceError {
         path: PathBuf,
         /// What does not fit, and what to try.
         what: String,
+    },
+    /// The description of a table's columns cannot be used.
+    #[error("columns: found {found:?}, expected {expected}")]
+    Columns {
+        /// The part that cannot be used.
+        found: String,
+        /// What was expected.
+        expected: String,
     },
     /// An option has an invalid value.
     #[error("trace option {option}: found {found}, expected {expected}")]

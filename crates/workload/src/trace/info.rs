@@ -69,6 +69,8 @@ pub struct TraceInfo {
     pub devices: Vec<DeviceSpan>,
     /// The counts of the reader.
     pub stats: TraceStats,
+    /// What was done to read it, and what had to be assumed since it does not say it.
+    pub notes: Vec<String>,
 }
 
 /// Pages are counted in this size.
@@ -99,6 +101,7 @@ impl TraceInfo {
         info.note = reader.note().to_owned();
         info.devices = reader.devices();
         info.stats = reader.stats();
+        info.notes = reader.notes().to_vec();
         Ok(info)
     }
 }

@@ -1,12 +1,13 @@
-//! The decompressed byte stream of a trace file, in one large buffer that lines are slices of.
+//! The unpacked byte stream of a trace file, in one large buffer that lines are slices of.
 //!
 //! ```text
-//! file ─► (gzip | bzip2 | zstd | xz)? ─► buf: [ done | start .. end | free ]   lines and records are slices of it
+//! file ─► packed ─► buf: [ done | start .. end | free ]   lines and records are slices of it
 //! ```
 
 use super::error::TraceError;
+use super::packed;
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,37 +15,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const BUFFER_BYTES: usize = 1 << 20;
 /// A "line" longer than this is not text.
 const LINE_MAX_BYTES: usize = 8 << 20;
-/// Bytes of the compressed file per read.
-const COMPRESSED_BYTES: usize = 1 << 17;
-
-const GZIP: &[u8] = &[0x1f, 0x8b];
-/// A digit and the first bytes of a block or of the end follow.
-const BZIP2: &[u8] = b"BZh";
-const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-const XZ: &[u8] = &[0xfd, b'7', b'z', b'X', b'Z', 0];
 /// UTF-8's byte order mark, which some programs put before exported text.
 const MARK: &[u8] = &[0xef, 0xbb, 0xbf];
-
-/// The file, with a count of read bytes for progress.
-struct Counted {
-    file: File,
-    read_bytes: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buf)?;
-        self.read_bytes.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
-    }
-}
 
 /// An open trace file.
 pub(crate) struct Input {
     path: PathBuf,
-    source: Box<dyn Read + Send>,
-    /// Name of the compression, or `None` for plain files.
-    compression: Option<&'static str>,
+    source: packed::Stream,
+    /// Name of what the bytes are taken from, or `None` for plain files.
+    packing: Option<&'static str>,
+    member: Option<String>,
+    notes: Vec<String>,
     buf: Vec<u8>,
     start: usize,
     end: usize,
@@ -56,29 +37,23 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens a file, plain or compressed, as its first bytes show. A byte order mark is skipped.
-    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+    /// Opens a file, plain, compressed or the named member of an archive; without a name, the only trace in it. A byte
+    /// order mark is skipped.
+    pub(crate) fn open(path: &Path, member: Option<&str>) -> Result<Self, TraceError> {
         let fail = |source| TraceError::io(path, "open the trace", source);
-        let mut file = File::open(path).map_err(fail)?;
+        let file = File::open(path).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
         if metadata.is_dir() {
             return Err(TraceError::Directory { path: path.to_owned() });
         }
-        let mut magic = Vec::with_capacity(XZ.len());
-        (&mut file)
-            .take(XZ.len() as u64)
-            .read_to_end(&mut magic)
-            .map_err(|source| TraceError::io(path, "read the trace", source))?;
-        if magic.is_empty() {
-            return Err(TraceError::Empty { path: path.to_owned() });
-        }
-        let read_bytes = Arc::new(AtomicU64::new(magic.len() as u64));
-        let counted = Counted { file, read_bytes: Arc::clone(&read_bytes) };
-        let (source, compression) = decompressed(magic, counted).map_err(fail)?;
+        let read_bytes = Arc::new(AtomicU64::new(0));
+        let unpacked = packed::open(path, file, metadata.is_file(), member, &read_bytes)?;
         let mut input = Input {
             path: path.to_owned(),
-            source,
-            compression,
+            source: unpacked.stream,
+            packing: unpacked.packing,
+            member: unpacked.member,
+            notes: unpacked.notes,
             buf: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -93,6 +68,16 @@ impl Input {
         Ok(input)
     }
 
+    /// The member of an archive that is read; with it, the same one is opened again.
+    pub(crate) fn member(&self) -> Option<&str> {
+        self.member.as_deref()
+    }
+
+    /// What the choice of the member leaves out, in words.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -105,7 +90,7 @@ impl Input {
     /// Share of the file that has been read, if its size is known.
     #[allow(clippy::cast_precision_loss)] // a share, for display
     pub(crate) fn progress(&self) -> Option<f64> {
-        let unread = if self.compression.is_none() { (self.end - self.start) as u64 } else { 0 };
+        let unread = if self.packing.is_none() { (self.end - self.start) as u64 } else { 0 };
         let read = self.read_bytes.load(Ordering::Relaxed).saturating_sub(unread);
         (self.file_bytes > 0).then(|| (read as f64 / self.file_bytes as f64).min(1.0))
     }
@@ -187,7 +172,7 @@ impl Input {
 
     fn failed(&self, source: io::Error, what: &'static str) -> TraceError {
         let path = self.path.clone();
-        match self.compression {
+        match self.packing {
             Some(_) if source.kind() == io::ErrorKind::UnexpectedEof => TraceError::Truncated { path, what },
             Some(compression) => TraceError::Damaged { path, compression, source: Arc::new(source) },
             None => TraceError::io(&path, "read the trace", source),
@@ -197,33 +182,4 @@ impl Input {
 
 fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-/// Three letters alone could also begin a text.
-fn is_bzip2(magic: &[u8]) -> bool {
-    let rest = magic.strip_prefix(BZIP2).filter(|rest| rest.first().is_some_and(u8::is_ascii_digit));
-    rest.is_some_and(|rest| matches!(rest.get(1..3), Some(&[0x31, 0x41] | &[0x17, 0x72])))
-}
-
-type Source = (Box<dyn Read + Send>, Option<&'static str>);
-
-fn decompressed(magic: Vec<u8>, file: Counted) -> io::Result<Source> {
-    let (gzip, zstd, xz) = (magic.starts_with(GZIP), magic.starts_with(ZSTD), magic.starts_with(XZ));
-    let bzip2 = is_bzip2(&magic);
-    let whole = io::Cursor::new(magic).chain(file);
-    if !(gzip || bzip2 || zstd || xz) {
-        return Ok((Box::new(whole), None));
-    }
-    let buffered = BufReader::with_capacity(COMPRESSED_BYTES, whole);
-    Ok(if gzip {
-        (Box::new(flate2::bufread::MultiGzDecoder::new(buffered)), Some("gzip"))
-    } else if bzip2 {
-        (Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)), Some("bzip2"))
-    } else if zstd {
-        let mut decoder = zstd::stream::read::Decoder::with_buffer(buffered)?;
-        decoder.window_log_max(31)?; // what `zstd --long=31` writes
-        (Box::new(decoder), Some("zstd"))
-    } else {
-        (Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(buffered)), Some("xz"))
-    })
 }

@@ -55,7 +55,7 @@ pub fn merge(
     }
     let mut lanes = Lanes::new(lanes)?;
     let TraceLabel { label, note, origin } = label.clone();
-    let about = About { label, note, origin, requests: None, devices: Some(devices) };
+    let about = About { label, note, origin, devices: Some(devices), ..About::default() };
     let mut writer = TraceWriter::begin(to.as_ref(), target, &about)?;
     let mut batch = Vec::with_capacity(BATCH);
     while lanes.read_each(BATCH, |request, _| batch.push(request))? > 0 {

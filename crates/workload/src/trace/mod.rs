@@ -1,7 +1,7 @@
 //! Traces of real machines: readers, writers, address mapping and a summary.
 //!
-//! A trace is a file, plain or compressed with gzip, bzip2, zstd or xz, in one of the formats of [`formats()`].
-//! Compression and format are detected from the content. [`TraceReader`] streams it as [`flashwright_block::Request`]s
+//! A trace is a file, plain, compressed with gzip, bzip2, zstd, xz or lz4, or in a tar or zip archive, in one of the
+//! formats of [`formats()`] or described by its columns. Packing and format are detected from the content. [`TraceReader`] streams it as [`flashwright_block::Request`]s
 //! in constant memory; [`Mapped`] fits its addresses to a drive; [`TraceInfo`] summarises it; [`convert`] writes it in
 //! another format.
 //!
@@ -36,9 +36,12 @@ mod info;
 mod input;
 mod merge;
 mod options;
+mod packed;
 mod parse;
+mod propose;
 mod reader;
 mod record;
+mod table;
 mod text;
 
 pub(crate) use address::PageHasher;

@@ -7,6 +7,11 @@ use std::ops::Range;
 pub struct TraceOptions {
     /// Name of the required format; detected from the content if `None`.
     pub format: Option<String>,
+    /// What the columns of a table say, such as `time=1:us,op=2,lba=3:sectors,size=4:bytes`; of a trace without an
+    /// operation only that, `op=write`.
+    pub columns: Option<String>,
+    /// The member of an archive that is read; the only trace in it if `None`.
+    pub member: Option<String>,
     /// Count and skip lines that cannot be read instead of stopping at the first.
     pub skip_bad_lines: bool,
     /// Which devices are read.
@@ -30,6 +35,8 @@ impl Default for TraceOptions {
     fn default() -> Self {
         TraceOptions {
             format: None,
+            columns: None,
+            member: None,
             skip_bad_lines: false,
             devices: DeviceFilter::All,
             layout: Layout::Concatenate,

@@ -1,11 +1,14 @@
 //! Parses fields, integers and decimals from bytes: no allocation, no floats, no panics.
+//!
+//! Whole numbers may be written as tables of measurements have them, `4096.0` or `1.5e3`, as long as they are whole.
 
 use super::record::SECTOR;
+use std::borrow::Cow;
 
 /// A field that does not match the format; the caller adds file and line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadField {
-    pub(crate) field: &'static str,
+    pub(crate) field: Cow<'static, str>,
     pub(crate) found: String,
     pub(crate) expected: &'static str,
 }
@@ -23,7 +26,7 @@ pub(crate) fn bad<T>(field: &'static str, found: &[u8], expected: &'static str) 
     if found.len() > SHOWN_BYTES {
         text.push('…');
     }
-    Err(Box::new(BadField { field, found: text, expected }))
+    Err(Box::new(BadField { field: Cow::Borrowed(field), found: text, expected }))
 }
 
 /// Fields of one line, separated by one byte (CSV without quotes).
@@ -147,10 +150,95 @@ fn long_digits(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// A decimal number as it is written, with an exponent or without: `mantissa` times ten to the power of `exponent`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number {
+    pub(crate) negative: bool,
+    mantissa: u128,
+    exponent: i32,
+    /// Whether digits other than 0 had no room.
+    rounded: bool,
+}
+
+/// Digits that are kept: a `u128` holds 38, ten of which are for factors.
+const MANTISSA_DIGITS: u32 = 28;
+/// An exponent beyond this gives 0 or more than any field holds.
+const EXPONENT_MAX: i32 = 1_000;
+
+impl Number {
+    #[cold]
+    pub(crate) fn read(text: &[u8]) -> Option<Number> {
+        let (negative, text) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] | rest => (false, rest),
+        };
+        let end = text.iter().position(|byte| matches!(byte, b'e' | b'E'));
+        let (digits_of, exponent) = match end {
+            Some(at) => (&text[..at], exponent_of(&text[at + 1..])?),
+            None => (text, 0),
+        };
+        let (mut mantissa, mut exponent, mut kept) = (0u128, exponent, 0u32);
+        let (mut any, mut after_dot, mut rounded) = (false, false, false);
+        for &byte in digits_of {
+            match byte {
+                b'.' if !after_dot => after_dot = true,
+                b'0'..=b'9' => {
+                    any = true;
+                    // Leading zeros take no room; digits without room are dropped after the point.
+                    if kept < MANTISSA_DIGITS {
+                        mantissa = mantissa * 10 + u128::from(byte - b'0');
+                        kept += u32::from(mantissa > 0);
+                        exponent -= i32::from(after_dot);
+                    } else if after_dot {
+                        rounded |= byte != b'0';
+                    } else {
+                        return None;
+                    }
+                }
+                _ => return None,
+            }
+        }
+        any.then_some(Number { negative, mantissa, exponent, rounded })
+    }
+
+    /// Its value times `factor`, digits below 1 dropped, and whether none was dropped; `None` beyond 64 bits.
+    pub(crate) fn times(self, factor: u64) -> Option<(u64, bool)> {
+        let scaled = self.mantissa.checked_mul(u128::from(factor))?;
+        let power = 10u128.checked_pow(self.exponent.unsigned_abs());
+        let (value, exact) = match (self.exponent >= 0, power) {
+            _ if scaled == 0 => (0, true),
+            (true, power) => (scaled.checked_mul(power?)?, true),
+            (false, Some(power)) => (scaled / power, scaled.is_multiple_of(power)),
+            (false, None) => (0, false),
+        };
+        Some((u64::try_from(value).ok()?, exact && !self.rounded))
+    }
+
+    /// Its value times `factor` if that is a whole number and not below 0.
+    fn whole(self, factor: u64) -> Option<u64> {
+        let (value, exact) = self.times(factor)?;
+        (exact && (!self.negative || value == 0)).then_some(value)
+    }
+}
+
+fn exponent_of(text: &[u8]) -> Option<i32> {
+    let value: i32 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (-EXPONENT_MAX..=EXPONENT_MAX).contains(&value).then_some(value)
+}
+
+/// Digits, or a whole number written in another way.
+#[inline]
+fn integer(text: &[u8]) -> Option<u64> {
+    match digits(text) {
+        Some(value) => Some(value),
+        None => Number::read(text)?.whole(1),
+    }
+}
+
 /// A whole number.
 #[inline]
 pub(crate) fn whole(field: &'static str, text: &[u8]) -> Parsed<u64> {
-    match digits(text) {
+    match integer(text) {
         Some(value) => Ok(value),
         None => bad(field, text, "a whole number"),
     }
@@ -180,7 +268,11 @@ const POWERS: [u64; 20] = {
 /// A decimal number of units of `10^unit_digits` ns, as whole nanoseconds: exact, digits below 1 ns are dropped.
 #[inline]
 pub(crate) fn decimal_time(field: &'static str, text: &[u8], unit_digits: usize) -> Parsed<u64> {
-    match decimal(text, unit_digits) {
+    let with_exponent = || {
+        let number = Number::read(text).filter(|number| !number.negative)?;
+        Some(number.times(POWERS[unit_digits])?.0)
+    };
+    match decimal(text, unit_digits).or_else(with_exponent) {
         Some(value) => Ok(value),
         None => bad(field, text, "a decimal number of at most 584 years"),
     }
@@ -204,7 +296,7 @@ fn decimal(text: &[u8], unit_digits: usize) -> Option<u64> {
 /// A number of whole units of `unit_ns`, as nanoseconds.
 #[inline]
 pub(crate) fn whole_time(field: &'static str, text: &[u8], unit_ns: u64) -> Parsed<u64> {
-    match digits(text).and_then(|value| value.checked_mul(unit_ns)) {
+    match integer(text).and_then(|value| value.checked_mul(unit_ns)) {
         Some(value) => Ok(value),
         None => bad(field, text, "a whole number of at most 584 years"),
     }
@@ -216,7 +308,7 @@ const SECTOR_MAX: u64 = u64::MAX / SECTOR;
 /// An address in sectors.
 #[inline]
 pub(crate) fn sector(field: &'static str, text: &[u8]) -> Parsed<u64> {
-    match digits(text) {
+    match integer(text) {
         Some(value) if value <= SECTOR_MAX => Ok(value),
         _ => bad(field, text, "a whole number of 512 B sectors below 2^55"),
     }
@@ -225,7 +317,7 @@ pub(crate) fn sector(field: &'static str, text: &[u8]) -> Parsed<u64> {
 /// A length in units of `unit` sectors, as sectors.
 #[inline]
 pub(crate) fn sectors(field: &'static str, text: &[u8], unit: u64) -> Parsed<u32> {
-    match digits(text).and_then(|value| value.checked_mul(unit)).and_then(|value| u32::try_from(value).ok()) {
+    match integer(text).and_then(|value| value.checked_mul(unit)).and_then(|value| u32::try_from(value).ok()) {
         Some(value) => Ok(value),
         None => bad(field, text, "a whole number for a request below 2 TiB"),
     }
@@ -275,6 +367,40 @@ mod tests {
             ("1.2.3", 9, None),
         ] {
             assert_eq!(decimal(text.as_bytes(), unit_digits), ns, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_may_have_points_and_exponents() {
+        for (text, value) in [
+            ("4096.0", Some(4096)),
+            ("1.5e3", Some(1500)),
+            ("1.28166372003061629e+17", Some(128_166_372_003_061_629)),
+            ("12800E-2", Some(128)),
+            ("0e9", Some(0)),
+            ("-0", Some(0)),
+            ("1.8446744073709551615e19", Some(u64::MAX)),
+            ("1.8446744073709551616e19", None),
+            ("0.5", None),
+            ("4096.00000000000000000000000000000001", None),
+            ("1e-3", None),
+            ("-8", None),
+            ("1e", None),
+            ("e3", None),
+            (".", None),
+            ("1e99999999999", None),
+            ("nan", None),
+        ] {
+            assert_eq!(whole("x", text.as_bytes()).ok(), value, "{text}");
+        }
+        for (text, ns) in [
+            ("1.5e-05", Some(15_000)),
+            ("1e3", Some(1_000_000_000_000)),
+            ("1e-30", Some(0)),
+            ("-1e3", None),
+            ("1e30", None),
+        ] {
+            assert_eq!(decimal_time("x", text.as_bytes(), 9).ok(), ns, "{text}");
         }
     }
 

@@ -60,12 +60,16 @@ impl TraceReader {
         let path = path.as_ref();
         let clock = Clock::new(options.time_scale)?;
         check(options)?;
-        let mut input = Input::open(path)?;
-        let format = detect::choose(&mut input, options.format.as_deref())?;
-        let setup = Setup { skip_bad_lines: options.skip_bad_lines };
+        let mut setup = Setup::new(options)?;
+        let mut input = Input::open(path, setup.member.as_deref())?;
+        let format = detect::choose(&mut input, options.format.as_deref().or(setup.format()))?;
+        setup.check(format)?;
+        setup.member = input.member().map(str::to_owned);
         let regular = input.regular();
+        let notes = input.notes().to_vec();
         let decoder = (format.open)(input, &setup)?;
-        let about = decoder.about();
+        let mut about = decoder.about();
+        about.notes.extend(notes);
         let places = Places::new(path, options, about.devices.clone(), || {
             if regular {
                 return devices::scan(path, format, &setup);
@@ -133,6 +137,13 @@ impl TraceReader {
     #[must_use]
     pub fn origin(&self) -> &str {
         if self.about.origin.is_empty() { self.format.name() } else { &self.about.origin }
+    }
+
+    /// What was done to read the trace, such as the choice of a file of an archive, and what had to be assumed since the
+    /// trace does not say it.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.about.notes
     }
 
     /// The devices that are read: all if they are laid out end to end, else those seen so far.

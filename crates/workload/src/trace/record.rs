@@ -181,6 +181,8 @@ pub(crate) struct About {
     pub(crate) origin: String,
     pub(crate) requests: Option<u64>,
     pub(crate) devices: Option<Vec<KnownDevice>>,
+    /// What the decoder assumes, since the trace does not say it.
+    pub(crate) notes: Vec<String>,
 }
 
 /// What a format could not hold.

@@ -6,12 +6,22 @@ use super::error::TraceError;
 use super::formats::Setup;
 use super::input::Input;
 use super::parse::Parsed;
-use super::record::{Decode, DeviceTable, Sink, Tally};
+use super::record::{About, Decode, DeviceTable, Sink, Tally};
 
 /// Parses one line of a format; state between lines is in `self`.
-pub(crate) trait ParseLine: Default + Send + 'static {
+pub(crate) trait ParseLine: Send + 'static {
     /// Pushes the requests of `line` (without its end) into `out`.
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()>;
+
+    /// Whether lines before the first request may be a header that it does not know.
+    const SKIPS_HEADERS: bool = true;
+    /// What the format assumes, since traces do not say it.
+    const ASSUMED: &'static [&'static str] = &[];
+
+    /// What the parser assumes.
+    fn assumed(&self) -> Vec<String> {
+        Self::ASSUMED.iter().map(|assumed| (*assumed).to_owned()).collect()
+    }
 }
 
 /// A decoder of lines.
@@ -20,11 +30,34 @@ struct Text<P> {
     parser: P,
     line: u64,
     skip_bad_lines: bool,
+    /// Whether a line could be read; what stands before the first may be a header.
+    begun: bool,
 }
 
 /// The constructor of every text format.
-pub(crate) fn open<P: ParseLine>(input: Input, setup: &Setup) -> Result<Box<dyn Decode>, TraceError> {
-    Ok(Box::new(Text { input, parser: P::default(), line: 0, skip_bad_lines: setup.skip_bad_lines }))
+pub(crate) fn open<P: ParseLine + Default>(input: Input, setup: &Setup) -> Result<Box<dyn Decode>, TraceError> {
+    Ok(open_with(input, setup, P::default()))
+}
+
+/// The decoder of a parser with settings.
+pub(crate) fn open_with<P: ParseLine>(input: Input, setup: &Setup, parser: P) -> Box<dyn Decode> {
+    Box::new(Text { input, parser, line: 0, skip_bad_lines: setup.skip_bad_lines, begun: false })
+}
+
+/// Whether a line names columns, or is a comment: it begins with a sign for comments, or consists of two or more
+/// fields of which none begins as a number does.
+fn is_header(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    if line.first().is_some_and(|byte| matches!(byte, b'#' | b'%')) || line.starts_with(b"//") {
+        return true;
+    }
+    let fields = line.split(|byte| b",;\t |".contains(byte)).filter(|field| !field.is_empty());
+    let mut count = 0;
+    let names = fields.inspect(|_| count += 1).all(|field| {
+        let first = field.iter().find(|byte| **byte != b'"');
+        first.is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'('))
+    });
+    names && count > 1
 }
 
 impl<P: ParseLine> Decode for Text<P> {
@@ -37,8 +70,15 @@ impl<P: ParseLine> Decode for Text<P> {
                 continue;
             }
             let before = out.records.len();
-            let Err(bad) = self.parser.line(line, out) else { continue };
+            let Err(bad) = self.parser.line(line, out) else {
+                self.begun = true;
+                continue;
+            };
             out.records.truncate(before);
+            if P::SKIPS_HEADERS && !self.begun && is_header(line) {
+                out.ignore();
+                continue;
+            }
             let path = self.input.path().to_owned();
             let error =
                 TraceError::Field { path, line: self.line, field: bad.field, found: bad.found, expected: bad.expected };
@@ -53,10 +93,14 @@ impl<P: ParseLine> Decode for Text<P> {
     fn input(&self) -> &Input {
         &self.input
     }
+
+    fn about(&self) -> About {
+        About { notes: self.parser.assumed(), ..About::default() }
+    }
 }
 
 /// Fits if the parser accepts more than half of the first lines and finds a request in them.
-pub(crate) fn sniff<P: ParseLine>(head: &Head<'_>) -> Verdict {
+pub(crate) fn sniff<P: ParseLine + Default>(head: &Head<'_>) -> Verdict {
     let (mut good, mut bad) = (0usize, 0usize);
     let mut parser = P::default();
     let (mut records, mut devices, mut tally) = (Vec::new(), DeviceTable::default(), Tally::default());
@@ -64,8 +108,24 @@ pub(crate) fn sniff<P: ParseLine>(head: &Head<'_>) -> Verdict {
         let mut sink = Sink { records: &mut records, devices: &mut devices, tally: &mut tally };
         match parser.line(line, &mut sink) {
             Ok(()) => good += 1,
+            Err(_) if good == 0 && is_header(line) => {}
             Err(_) => bad += 1,
         }
     }
     if good > bad && !records.is_empty() { Verdict::Fits } else { Verdict::No }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_header;
+
+    #[test]
+    fn headers_name_columns() {
+        for line in ["Timestamp,Hostname,DiskNumber", "# made by x 3", "time lba (512)", "\"a\",\"b\"", "% x", "// x"] {
+            assert!(is_header(line.as_bytes()), "{line}");
+        }
+        for line in ["0,1,r", "word", "", "-1 a b", ".5,a,b", "a,b,3"] {
+            assert!(!is_header(line.as_bytes()), "{line}");
+        }
+    }
 }

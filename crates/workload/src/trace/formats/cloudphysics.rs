@@ -26,7 +26,7 @@ fn sniff(head: &Head<'_>) -> Verdict {
 }
 
 /// SCSI commands that are requests here (SBC-4, operation codes).
-fn kind(opcode: u64) -> Option<RequestKind> {
+pub(super) fn kind(opcode: u64) -> Option<RequestKind> {
     match opcode {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(RequestKind::Read),
         0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0x8e => Some(RequestKind::Write),

@@ -3,12 +3,42 @@
 use super::detect::{Head, Verdict};
 use super::error::TraceError;
 use super::input::Input;
+use super::options::TraceOptions;
 use super::record::{Decode, Encode};
+use super::table::TableSpec;
+use std::sync::Arc;
 
 /// Options of a decoder.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) skip_bad_lines: bool,
+    /// What the columns of a table say.
+    pub(crate) columns: Option<Arc<TableSpec>>,
+    /// The member of an archive that is read.
+    pub(crate) member: Option<String>,
+}
+
+impl Setup {
+    pub(crate) fn new(options: &TraceOptions) -> Result<Setup, TraceError> {
+        let columns = options.columns.as_deref().map(TableSpec::parse).transpose()?.map(Arc::new);
+        Ok(Setup { skip_bad_lines: options.skip_bad_lines, columns, member: options.member.clone() })
+    }
+
+    /// The format that a description of columns stands for, if it describes a whole table.
+    pub(crate) fn format(&self) -> Option<&'static str> {
+        self.columns.as_ref().filter(|columns| columns.is_table()).map(|_| table::FORMAT.name)
+    }
+
+    /// Refuses columns for a format that has columns of its own.
+    pub(crate) fn check(&self, format: &Format) -> Result<(), TraceError> {
+        let takes = [table::FORMAT.name, oraclegeneral::FORMAT.name];
+        if self.columns.is_none() || takes.contains(&format.name) {
+            return Ok(());
+        }
+        let found = format!("them for the format {}", format.name);
+        let expected = "a whole table, with time=, op=, lba= and size=, or a format without columns of its own";
+        Err(TraceError::Columns { found, expected: expected.to_owned() })
+    }
 }
 
 /// How a format is written.
@@ -96,9 +126,21 @@ formats! {
     flashsim,
     mqsim,
     bytes,
+    systor,
+    fiu,
+    biosnoop,
+    diskmon,
+    emmc,
+    replayer,
+    tectonic,
+    vscsi,
+    oraclegeneral,
+    table,
 }
 
 mod columns;
+
+pub(crate) use table::{Row, delimiter_of};
 
 /// Every known format.
 #[must_use]
