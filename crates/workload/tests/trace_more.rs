@@ -76,7 +76,12 @@ fn diskmon() {
 fn emmc() {
     let row = |sector: u64, sectors: u64, flags: u8, at: f64| {
         let bytes = sectors * 512;
-        format!("{sector}\t\t{sectors}\t\t{bytes}\t\t{flags}\t\t{at:.9}\t\t{:.9}\t\t{:.9}\t\t{:.9}\n", at + 0.1, at + 0.2, at + 0.3)
+        format!(
+            "{sector}\t\t{sectors}\t\t{bytes}\t\t{flags}\t\t{at:.9}\t\t{:.9}\t\t{:.9}\t\t{:.9}\n",
+            at + 0.1,
+            at + 0.2,
+            at + 0.3
+        )
     };
     let text = row(96, 8, 5, 2.0) + &row(8, 2, 4, 2.5) + &row(0, 8, 1, 2.25) + &row(16, 8, 0, 3.0);
     assert_eq!(
@@ -100,7 +105,10 @@ fn replayer() {
     let folder = Folder::new();
     let other = folder.file(text.replace("4096", "7").as_bytes());
     let error = detect(&other).unwrap_err().to_string();
-    assert!(error.contains("It looks like a table of 5 columns") && error.contains("--columns time=1:s,op=5,"), "{error}");
+    assert!(
+        error.contains("It looks like a table of 5 columns") && error.contains("--columns time=1:s,op=5,"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -159,11 +167,17 @@ fn vscsi() {
 #[test]
 fn oraclegeneral() {
     let record = |seconds: u32, object: u64, bytes: u32, next: i64| {
-        [seconds.to_le_bytes().to_vec(), object.to_le_bytes().to_vec(), bytes.to_le_bytes().to_vec(), next.to_le_bytes().to_vec()]
-            .concat()
+        [
+            seconds.to_le_bytes().to_vec(),
+            object.to_le_bytes().to_vec(),
+            bytes.to_le_bytes().to_vec(),
+            next.to_le_bytes().to_vec(),
+        ]
+        .concat()
     };
     // Objects count pages of 4 KiB: 3 pages follow 3 pages. Request 0 is used again as request 3.
-    let file = [record(5, 10, 12_288, 3), record(5, 13, 4096, -1), record(7, 90, 512, -1), record(8, 10, 12_288, -1)].concat();
+    let file =
+        [record(5, 10, 12_288, 3), record(5, 13, 4096, -1), record(7, 90, 512, -1), record(8, 10, 12_288, -1)].concat();
     let expected = [
         request(0, Read, 80, 24),
         request(0, Read, 104, 8),
@@ -174,14 +188,19 @@ fn oraclegeneral() {
     let folder = Folder::new();
     let path = folder.file(&file);
     let notes = TraceInfo::of(&path, &TraceOptions::default()).unwrap().notes;
-    assert!(notes.iter().any(|note| note.contains("no operation in it: every request is taken as a read")), "{notes:?}");
+    assert!(
+        notes.iter().any(|note| note.contains("no operation in it: every request is taken as a read")),
+        "{notes:?}"
+    );
     let written = read(&path, &columns("op=write,lba=id:sectors")).unwrap();
     assert_eq!(written[1], request(0, Write, 13, 8));
     // The same objects in sectors of 512 B.
-    let sectors = [record(5, 10, 4096, -1), record(5, 18, 512, -1), record(7, 19, 512, -1), record(8, 100, 512, -1)].concat();
+    let sectors =
+        [record(5, 10, 4096, -1), record(5, 18, 512, -1), record(7, 19, 512, -1), record(8, 100, 512, -1)].concat();
     assert_eq!(detected("oraclegeneral", &sectors)[1], request(0, Read, 18, 1));
     // A next use that is another object's is none.
-    let wrong = [record(5, 10, 512, 2), record(5, 11, 512, -1), record(7, 12, 512, -1), record(8, 13, 512, -1)].concat();
+    let wrong =
+        [record(5, 10, 512, 2), record(5, 11, 512, -1), record(7, 12, 512, -1), record(8, 13, 512, -1)].concat();
     assert!(detect(folder.file(&wrong)).is_err());
 }
 
@@ -191,13 +210,22 @@ fn tables() {
     for (text, spec) in [
         ("10 8 8 W\n11.5 24 16 R\n12.5 0 1 D\n", "time=1:us,lba=2,size=3:sectors,op=4"),
         // Tabs, a header, names in another case, bytes, hexadecimal.
-        ("T\tOffset\tLen\tOp\n1.0e-5\t0x1000\t4096\twrite\n0.0000115\t0x3000\t8192\tREAD\n0.0000125\t0\t512.0\ttrim\n", "time=t:s,offset=offset,size=len:bytes,op=op"),
+        (
+            "T\tOffset\tLen\tOp\n1.0e-5\t0x1000\t4096\twrite\n0.0000115\t0x3000\t8192\tREAD\n0.0000125\t0\t512.0\ttrim\n",
+            "time=t:s,offset=offset,size=len:bytes,op=op",
+        ),
         // Semicolons, words of one's own, pages, a comment, an empty line, CR LF, a row of another kind.
-        ("# made by hand\r\n\r\n-5;1;1;7\r\n-3.5;0x3;2;x y\r\n0;0;0;note\r\n", "time=1:us,lba=2:pages,size=3:pages,op=4,write=7,read=x y,skip=note"),
+        (
+            "# made by hand\r\n\r\n-5;1;1;7\r\n-3.5;0x3;2;x y\r\n0;0;0;note\r\n",
+            "time=1:us,lba=2:pages,size=3:pages,op=4,write=7,read=x y,skip=note",
+        ),
         // A header that is a comment, columns in another order.
         ("# op|lba|n|ns\nW|8|8|100\nR|24|16|1600\nD|0|1|2600\n", "time=ns:ns,op=op,lba=lba,size=n:sectors"),
         // Quoted, with a sign in a field that is not used.
-        ("\"a,b\",\"2024-01-01 00:00:00\",8,8,\"W\"\n\"c\",2024-01-01T00:00:00.0000015,24,16,R\nd,2024-01-01 01:00:00.0000025+01:00,0,1,D\n", "time=2:date,lba=3,size=4:sectors,op=5"),
+        (
+            "\"a,b\",\"2024-01-01 00:00:00\",8,8,\"W\"\n\"c\",2024-01-01T00:00:00.0000015,24,16,R\nd,2024-01-01 01:00:00.0000025+01:00,0,1,D\n",
+            "time=2:date,lba=3,size=4:sectors,op=5",
+        ),
     ] {
         let found = read_text(text, &columns(spec)).unwrap();
         let count = found.len();
@@ -215,14 +243,42 @@ fn tables() {
 #[test]
 fn tables_say_what_is_wrong_and_where() {
     for (text, spec, expected) in [
-        ("1,2,3,W\n1,2,-8,W\n", "time=1:us,lba=2,size=3:sectors,op=4", ":2: field size (column 3): found \"-8\", expected a whole number of bytes"),
-        ("1,2,3,W\n1,2,8,0\n", "time=1:us,lba=2,size=3:sectors,op=4", ":2: field op (column 4): found \"0\", expected a word whose kind is known; say it with read="),
-        ("1,2,3,W\nx,2,8,W\n", "time=1:us,lba=2,size=3:sectors,op=4", ":2: field time (column 1): found \"x\", expected a number of at most 500 years"),
-        ("1,2,3,W\n1,2\n", "time=1:us,lba=2,size=3:sectors,op=4", ":2: field op (column 4): found \"\", expected one more field"),
-        ("a,b,c,d\n1,2,3,W\n", "time=1:us,lba=lab,size=3:sectors,op=4", ":1: field column \"lab\": found \"a,b,c,d\", expected a column of this name in the header line"),
-        ("1,2,3,W\n", "time=1,lba=2,size=3:sectors,op=4", ":1: field time (column 1): found \"1\", expected a date; the unit of other times must be said"),
+        (
+            "1,2,3,W\n1,2,-8,W\n",
+            "time=1:us,lba=2,size=3:sectors,op=4",
+            ":2: field size (column 3): found \"-8\", expected a whole number of bytes",
+        ),
+        (
+            "1,2,3,W\n1,2,8,0\n",
+            "time=1:us,lba=2,size=3:sectors,op=4",
+            ":2: field op (column 4): found \"0\", expected a word whose kind is known; say it with read=",
+        ),
+        (
+            "1,2,3,W\nx,2,8,W\n",
+            "time=1:us,lba=2,size=3:sectors,op=4",
+            ":2: field time (column 1): found \"x\", expected a number of at most 500 years",
+        ),
+        (
+            "1,2,3,W\n1,2\n",
+            "time=1:us,lba=2,size=3:sectors,op=4",
+            ":2: field op (column 4): found \"\", expected one more field",
+        ),
+        (
+            "a,b,c,d\n1,2,3,W\n",
+            "time=1:us,lba=lab,size=3:sectors,op=4",
+            ":1: field column \"lab\": found \"a,b,c,d\", expected a column of this name in the header line",
+        ),
+        (
+            "1,2,3,W\n",
+            "time=1,lba=2,size=3:sectors,op=4",
+            ":1: field time (column 1): found \"1\", expected a date; the unit of other times must be said",
+        ),
         ("1,2.5,3,W\n", "time=1:us,lba=2:bytes,size=3:bytes,op=4", "field lba (column 2): found \"2.5\""),
-        ("1,\"2,3,W\n", "time=1:us,lba=2,size=3:bytes,op=4,header=no", "expected a quote that is closed on the same line"),
+        (
+            "1,\"2,3,W\n",
+            "time=1:us,lba=2,size=3:bytes,op=4,header=no",
+            "expected a quote that is closed on the same line",
+        ),
     ] {
         let error = read_text(text, &columns(spec)).unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");
@@ -296,7 +352,10 @@ fn archives() {
     // Cut short within the member: said.
     let error = open(&folder.file(&one[..530]), None).unwrap_err();
     assert!(error.contains("the file is cut short"), "{error}");
-    for (magic, name) in [(&b"7z\xbc\xaf\x27\x1c rest"[..], "a 7z archive; unpack it with `7z x "), (b"Rar!\x1a\x07\x01\0", "a RAR archive")] {
+    for (magic, name) in [
+        (&b"7z\xbc\xaf\x27\x1c rest"[..], "a 7z archive; unpack it with `7z x "),
+        (b"Rar!\x1a\x07\x01\0", "a RAR archive"),
+    ] {
         let error = open(&folder.file(magic), None).unwrap_err();
         assert!(error.contains(name), "{error}");
     }

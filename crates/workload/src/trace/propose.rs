@@ -15,7 +15,8 @@ const WORDS_MAX: usize = 6;
 
 /// Words that names of columns contain.
 const TIMES: &[&str] = &["time", "ts", "arrival", "stamp", "date", "clock"];
-const OPS: &[&str] = &["op", "type", "rw", "kind", "action", "cmd", "command", "is_write", "iswrite", "direction"];
+const OPS: &[&str] =
+    &["op", "type", "rw", "kind", "action", "cmd", "command", "is_write", "iswrite", "write", "read", "direction"];
 const ADDRESSES: &[&str] = &["lba", "offset", "sector", "address", "addr", "lbn", "block", "blk", "start"];
 const SIZES: &[&str] = &["size", "length", "len", "bytes", "nbytes", "count", "sectors", "blocks"];
 
@@ -70,17 +71,13 @@ impl Column {
 /// `it looks like a table of 5 columns; describe it, such as --columns ...`; none if it does not look like one.
 pub(crate) fn proposal(head: &Head<'_>) -> Option<String> {
     let columns = columns(head)?;
-    let mut free: Vec<usize> =
-        (0..columns.len()).filter(|at| !columns[*at].values.iter().all(String::is_empty)).collect();
+    let filled = |at: &usize| !columns[*at].values.iter().all(String::is_empty);
+    let mut free: Vec<usize> = (0..columns.len()).filter(filled).collect();
     let count = free.len();
-    let mut take = |found: Option<usize>| {
-        free.retain(|at| Some(*at) != found);
-        (found, free.clone())
-    };
-    let all: Vec<usize> = (0..columns.len()).collect();
-    let (op, free) = take(operation(&columns, &all));
-    let (time, _) = (time(&columns, &free), ());
-    let free: Vec<_> = free.into_iter().filter(|at| Some(*at) != time && columns[*at].is_number()).collect();
+    let op = operation(&columns, &free);
+    free.retain(|at| Some(*at) != op);
+    let time = time(&columns, &free);
+    free.retain(|at| Some(*at) != time && columns[*at].is_number());
     let (address, size) = address_and_size(&columns, &free)?;
     let place = |at: usize| match &columns[at].name {
         Some(name) if !name.contains([',', '=', ':', '"']) && name.parse::<usize>().is_err() => name.clone(),
@@ -96,7 +93,9 @@ pub(crate) fn proposal(head: &Head<'_>) -> Option<String> {
             if let (true, [zero, one]) =
                 (words.iter().any(|word| known_kind(word.as_bytes()).is_none()), words.as_slice())
             {
-                parts.push(format!("read={one},write={zero}"));
+                // What is true of a column called after writes is a write.
+                let (read, write) = if columns[at].is_called(&["write"]) { (zero, one) } else { (one, zero) };
+                parts.push(format!("read={read},write={write}"));
             }
         }
     }

@@ -7,7 +7,7 @@
 //! | key | value |
 //! | --- | --- |
 //! | `time` | COLUMN:UNIT, with unit s, ms, us, ns, 100ns (filetime) or date; `none` where there are no times |
-//! | `op` | COLUMN, or `read`, `write`, `trim` for all rows |
+//! | `op` | COLUMN, or `read`, `write`, `trim` for all rows (where no words are given below) |
 //! | `lba`, `offset` | COLUMN\[:UNIT\]\[:hex\], with unit bytes, sectors (of 512 B; lba), pages (of 4 KiB) or a size |
 //! | `size` | COLUMN:UNIT\[:hex\], or a size for all rows, such as 4KiB |
 //! | `device`, `process` | COLUMN |
@@ -178,6 +178,10 @@ impl TableSpec {
             }
             spec.set(key, value, part)?;
         }
+        if let (Op::All(kind), false) = (&spec.op, spec.words.is_empty()) {
+            // There are words for the kinds, so this is a column that is called as a kind is.
+            spec.op = Op::Column(Place::Name(kind_name(*kind).to_owned()));
+        }
         if seen.is_empty() {
             return Err(wrong(text, "a description such as time=1:us,op=2,lba=3:sectors,size=4:bytes"));
         }
@@ -286,6 +290,16 @@ pub(crate) fn known_kind(word: &[u8]) -> Option<RequestKind> {
         () if is(TRIMS) => Some(RequestKind::Trim),
         () if is(FLUSHES) => Some(RequestKind::Flush),
         () => None,
+    }
+}
+
+/// What a kind is called, in messages and as a key.
+pub(crate) fn kind_name(kind: RequestKind) -> &'static str {
+    match kind {
+        RequestKind::Read => "read",
+        RequestKind::Write => "write",
+        RequestKind::Trim => "trim",
+        RequestKind::Flush => "flush",
     }
 }
 
@@ -422,6 +436,12 @@ mod tests {
         assert_eq!(spec.time, Some((Place::Number(0), TimeUnit::Nanos(1))));
         assert_eq!(spec.address, Some(Quantity { place: Place::Number(1), unit: 8192, hex: true }));
         assert_eq!(spec.size, Some(Size::Constant(4096)));
+        // A column that is called as a kind is, since there are words for the kinds.
+        let spec = parse("op=write,read=0,write=1,lba=1,size=4k").unwrap();
+        assert_eq!(
+            (spec.op.clone(), spec.kind(b"1")),
+            (Op::Column(Place::Name("write".to_owned())), Some(Some(RequestKind::Write)))
+        );
         // A name with a colon, and a unit behind it.
         let spec = parse("op=write,lba=a:b:pages,size=2:sectors").unwrap();
         assert_eq!(spec.address, Some(Quantity { place: Place::Name("a:b".to_owned()), unit: 4096, hex: false }));

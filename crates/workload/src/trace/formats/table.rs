@@ -8,7 +8,7 @@ use crate::trace::detect::Verdict;
 use crate::trace::error::TraceError;
 use crate::trace::parse::{Number, Parsed, bad, byte_range, hexadecimal, trim, whole};
 use crate::trace::record::{Record, Sink};
-use crate::trace::table::{Delimiter, Op, Place, Quantity, Size, TableSpec, TimeUnit};
+use crate::trace::table::{Delimiter, Op, Place, Quantity, Size, TableSpec, TimeUnit, kind_name};
 use crate::trace::text::{self, ParseLine};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 use flashwright_block::RequestKind;
@@ -93,11 +93,18 @@ impl Table {
             device: optional(spec.device.as_ref())?,
             process: optional(spec.process.as_ref())?,
         };
-        let is_number = |at: usize| self.row.get(line, at).is_some_and(|field| Number::read(field).is_some() || hexadecimal("", field).is_ok());
+        let is_number = |quantity: &Quantity, at: usize| {
+            let field = self.row.get(line, at).unwrap_or(b"");
+            let hex = quantity.hex || field.starts_with(b"0x");
+            Number::read(field).is_some() || (hex && hexadecimal("", field).is_ok())
+        };
+        let size = match (&spec.size, layout.size) {
+            (Some(Size::Column(size)), Some(at)) => is_number(size, at),
+            _ => false,
+        };
         let header = match spec.header {
             Some(header) => header,
-            None if names => true,
-            None => ![Some(layout.address), layout.size].into_iter().flatten().any(is_number),
+            None => names || !(size || spec.address.as_ref().is_some_and(|address| is_number(address, layout.address))),
         };
         self.layout = Some(layout);
         Ok(header)
@@ -239,15 +246,6 @@ impl ParseLine for Table {
             _ => {}
         }
         assumed
-    }
-}
-
-fn kind_name(kind: RequestKind) -> &'static str {
-    match kind {
-        RequestKind::Read => "read",
-        RequestKind::Write => "write",
-        RequestKind::Trim => "trim",
-        RequestKind::Flush => "flush",
     }
 }
 
