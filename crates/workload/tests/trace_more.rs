@@ -302,6 +302,11 @@ fn headers_comments_points_and_exponents() {
     ] {
         assert_eq!(detected("msr", &text), expected, "{text}");
     }
+    // A header with other names is that of another table, whatever its rows look like.
+    let folder = Folder::new();
+    let other = folder.file("ts,rw,lba,nbytes,queue\n0,W,2048,4096,0\n35,R,0,8192,1\n80,W,2056,16384,0\n");
+    let error = detect(&other).unwrap_err().to_string();
+    assert!(error.contains("such as --columns time=ts:us,op=rw,lba=lba:sectors,size=nbytes:bytes"), "{error}");
     // A header further down is a line that cannot be read.
     assert!(read_text(&format!("{plain}Timestamp,Hostname\n"), &TraceOptions::default()).is_err());
 }
@@ -337,7 +342,7 @@ fn archives() {
     }
     let reader = TraceReader::open(folder.file(&packed), &TraceOptions::default()).unwrap();
     assert_eq!(reader.notes(), ["read dir/a.spc.gz; not traces, and left out: README.txt"]);
-    let two = folder.file(&tar(&[("a.spc", SPC), ("b.spc", SPC)]));
+    let two = folder.file(tar(&[("a.spc", SPC), ("b.spc", SPC)]));
     let open = |path: &std::path::Path, member: Option<&str>| {
         let options = TraceOptions { member: member.map(str::to_owned), ..TraceOptions::default() };
         read(path, &options).map_err(|error| error.to_string())
@@ -369,7 +374,7 @@ fn lz4_frames_follow_each_other() {
         encoder.finish().unwrap()
     };
     let folder = Folder::new();
-    let expected = read(&folder.file(&[SPC, SPC].concat()), &TraceOptions::default()).unwrap();
+    let expected = read(&folder.file([SPC, SPC].concat()), &TraceOptions::default()).unwrap();
     let both = [frame(SPC), frame(SPC)].concat();
     assert_eq!(read(&folder.file(&both), &TraceOptions::default()).unwrap(), expected);
     let cut = folder.file(&both[..both.len() - 9]);

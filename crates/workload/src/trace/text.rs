@@ -5,7 +5,7 @@ use super::detect::{Head, Verdict};
 use super::error::TraceError;
 use super::formats::Setup;
 use super::input::Input;
-use super::parse::Parsed;
+use super::parse::{BadField, Parsed};
 use super::record::{About, Decode, DeviceTable, Sink, Tally};
 
 /// Parses one line of a format; state between lines is in `self`.
@@ -44,13 +44,14 @@ pub(crate) fn open_with<P: ParseLine>(input: Input, setup: &Setup, parser: P) ->
     Box::new(Text { input, parser, line: 0, skip_bad_lines: setup.skip_bad_lines, begun: false })
 }
 
-/// Whether a line names columns, or is a comment: it begins with a sign for comments, or consists of two or more
-/// fields of which none begins as a number does.
-fn is_header(line: &[u8]) -> bool {
+/// Whether a line is a comment: it begins with a sign for that.
+fn is_comment(line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    if line.first().is_some_and(|byte| matches!(byte, b'#' | b'%')) || line.starts_with(b"//") {
-        return true;
-    }
+    line.first().is_some_and(|byte| matches!(byte, b'#' | b'%')) || line.starts_with(b"//")
+}
+
+/// Whether a line names columns: it consists of two or more fields, none of which begins as a number does.
+fn is_header(line: &[u8]) -> bool {
     let fields = line.split(|byte| b",;\t |".contains(byte)).filter(|field| !field.is_empty());
     let mut count = 0;
     let names = fields.inspect(|_| count += 1).all(|field| {
@@ -58,6 +59,13 @@ fn is_header(line: &[u8]) -> bool {
         first.is_some_and(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'('))
     });
     names && count > 1
+}
+
+/// Whether a line that a parser cannot read is a header of its own format: it calls the field at which the parser stopped
+/// as the parser does, or nearly. A header with other names is one of another table.
+fn is_own_header(line: &[u8], bad: &BadField) -> bool {
+    let (found, field) = (bad.found.trim_matches('"').to_ascii_lowercase(), bad.field.to_ascii_lowercase());
+    is_header(line) && found.len() > 2 && (found.contains(&field) || field.contains(&found))
 }
 
 impl<P: ParseLine> Decode for Text<P> {
@@ -75,7 +83,7 @@ impl<P: ParseLine> Decode for Text<P> {
                 continue;
             };
             out.records.truncate(before);
-            if P::SKIPS_HEADERS && !self.begun && is_header(line) {
+            if P::SKIPS_HEADERS && !self.begun && (is_comment(line) || is_own_header(line, &bad)) {
                 out.ignore();
                 continue;
             }
@@ -108,7 +116,12 @@ pub(crate) fn sniff<P: ParseLine + Default>(head: &Head<'_>) -> Verdict {
         let mut sink = Sink { records: &mut records, devices: &mut devices, tally: &mut tally };
         match parser.line(line, &mut sink) {
             Ok(()) => good += 1,
-            Err(_) if good == 0 && is_header(line) => {}
+            Err(_) if good == 0 && is_comment(line) => {}
+            Err(bad) if good == 0 && is_header(line) => {
+                if !is_own_header(line, &bad) {
+                    return Verdict::No;
+                }
+            }
             Err(_) => bad += 1,
         }
     }
@@ -117,15 +130,25 @@ pub(crate) fn sniff<P: ParseLine + Default>(head: &Head<'_>) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use super::is_header;
+    use super::*;
 
     #[test]
     fn headers_name_columns() {
-        for line in ["Timestamp,Hostname,DiskNumber", "# made by x 3", "time lba (512)", "\"a\",\"b\"", "% x", "// x"] {
+        for line in ["Timestamp,Hostname,DiskNumber", "time lba (512)", "\"a\",\"b\""] {
             assert!(is_header(line.as_bytes()), "{line}");
         }
         for line in ["0,1,r", "word", "", "-1 a b", ".5,a,b", "a,b,3"] {
             assert!(!is_header(line.as_bytes()), "{line}");
         }
+        for line in ["# made by x 3", "% x", "// x"] {
+            assert!(is_comment(line.as_bytes()), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_header_with_other_names_is_of_another_table() {
+        let bad = |found: &str| BadField { field: "Timestamp".into(), found: found.to_owned(), expected: "" };
+        assert!(is_own_header(b"time,b", &bad("time")) && is_own_header(b"\"TIMESTAMP\",b", &bad("\"TIMESTAMP\"")));
+        assert!(!is_own_header(b"ts,rw", &bad("ts")) && !is_own_header(b"device,rw", &bad("device")));
     }
 }
