@@ -21,8 +21,10 @@ from flashwright.run.pages.keyfigures import Figure
 from flashwright.run.pages.sweep import amount, sweeps
 from flashwright.run.pages.view import Floats
 
+_BY_BYTES = "write_amplification_bytes"
 _FIGURES = (
     Figure("Write amplification", "write_amplification", text.significant),
+    Figure("Write amplification by bytes", _BY_BYTES, text.significant),
     Figure("IOPS", "throughput.iops", text.count),
     Figure("Mean response", "response_time_ns.all.mean", text.time_ns),
     Figure("99 % response", "response_time_ns.all.p99", text.time_ns),
@@ -60,6 +62,8 @@ class SummaryView(Protocol):
     def failed(self) -> int: ...
     @property
     def figures(self) -> Mapping[str, EstimateView]: ...
+    @property
+    def amplifications_differ(self) -> bool: ...
 
 
 class SweepView(Protocol):
@@ -246,6 +250,8 @@ def _legible(chart: Chart) -> bool:
 
 def _table(found: SweepView) -> Table:
     figures = [f for f in _FIGURES if any(f.path in each.figures for each in found.summaries)]
+    if not any(each.amplifications_differ for each in found.summaries):
+        figures = [figure for figure in figures if figure.path != _BY_BYTES]
     rows = []
     for each in found.summaries:
         settings = [text.setting(each.varied.get(key)) for key in found.keys]

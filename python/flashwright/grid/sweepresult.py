@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from flashwright.grid.points import Outcome, Point
 from flashwright.grid.sweepfile import Combination
-from flashwright.run.results import flat_figures
+from flashwright.run.flatfigures import amplifications_differ, flat_figures
 from flashwright.support.estimate import Estimate
 from flashwright.support.tablefiles import write_parquet
 from flashwright.support.tabular import Tabular, column, html_table
@@ -24,6 +24,7 @@ __all__ = ["FIGURES", "Case", "Summary", "SweepResult"]
 
 FIGURES = (
     "write_amplification",
+    "write_amplification_bytes",
     "throughput.iops",
     "response_time_ns.all.mean",
     "response_time_ns.all.p99",
@@ -81,6 +82,11 @@ class Summary:
     failed: int
     settled: int
     figures: Mapping[str, Estimate]
+
+    @property
+    def amplifications_differ(self) -> bool:
+        """Whether write amplification by bytes is another figure than that by pages."""
+        return amplifications_differ({name: each.mean for name, each in self.figures.items()})
 
 
 @dataclass(frozen=True, repr=False)

@@ -106,7 +106,7 @@ def _life(variant: Variant, cycles: int) -> float | None:
     result = run.result()
     if result is None:
         return None
-    return lifetime.Endurance.of(result, None if made is None else made.host_pages).host_bytes
+    return lifetime.Endurance.of(result, made).host_bytes
 
 
 def _quiet_process() -> None:

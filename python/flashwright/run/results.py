@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flashwright.run.pages import RunsPage
-from flashwright.run.flatfigures import flat_figures, runs_html, table
+from flashwright.run.flatfigures import amplifications_differ, flat_figures, runs_html, table
 
 __all__ = [
     "RunResult",
@@ -173,9 +173,23 @@ class RunResult(Reported, Tabular):
     def write_amplification(self) -> float | None:
         """Flash pages programmed per page that the host asked to write; None if it wrote none.
 
-        Below 1 where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
+        A page that a request writes in part counts as a page; :attr:`write_amplification_bytes` is per byte. Below 1
+        where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
         """
         return self.json["write_amplification"]
+
+    @property
+    def write_amplification_bytes(self) -> float | None:
+        """Bytes programmed per byte that the host wrote, as drives count it; None if it wrote none.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play("uniform:write=1,size=512", requests=1000)
+        >>> run.write_amplification, run.write_amplification_bytes
+        (1.0, 8.0)
+        """
+        return self.json["write_amplification_bytes"]
 
     @property
     def settled(self) -> Settled:
@@ -267,6 +281,8 @@ class RunResult(Reported, Tabular):
             if amplification is None
             else f"write amplification {amplification:.3f}"
         )
+        if amplifications_differ(self.json):
+            shown += f" by pages, {self.write_amplification_bytes:.3f} by bytes"
         requests = self.json["measured"]["requests"]
         return f"RunResult({self.label}: {self.json['workload']}, {requests:,} requests, {shown})"
 
@@ -276,6 +292,7 @@ class RunResult(Reported, Tabular):
 
 _OVER_SEEDS: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
     "write_amplification": lambda j: j["write_amplification"],
+    "write_amplification_bytes": lambda j: j["write_amplification_bytes"],
     "throughput.iops": lambda j: j["throughput"]["iops"],
     "response_time_ns.all.mean": lambda j: j["response_time_ns"]["all"]["mean"],
     "response_time_ns.all.p99": lambda j: j["response_time_ns"]["all"]["p99"],

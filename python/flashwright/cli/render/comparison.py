@@ -9,6 +9,7 @@ from typing import Any
 from flashwright.cli.render import units
 from flashwright.cli.render.fit import Column, Table
 from flashwright.cli.render.page import console, grid, pace, plain_table, precondition, warnings
+from flashwright.run.flatfigures import amplifications_differ
 from flashwright.run.results import RunResult, Runs
 
 __all__ = ["show_comparison", "show_over_seeds"]
@@ -21,9 +22,12 @@ class _Figure(Column):
     show: Callable[[float | None], str]
     of: Callable[[Mapping[str, Any]], float | None]
     always: bool = True
+    where: Callable[[Mapping[str, Any]], bool] | None = None
 
     def wanted(self, runs: Sequence[Mapping[str, Any]]) -> bool:
         """Whether it is there for these runs."""
+        if self.where is not None:
+            return any(self.where(run) for run in runs)
         return self.always or any(self.of(run) is not None for run in runs)
 
 
@@ -72,14 +76,22 @@ def _comparison(table_ram: bool) -> list[_Figure]:
         of: str | Callable[[Mapping[str, Any]], float | None],
         *,
         always: bool = True,
+        where: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> _Figure:
         found = _path(of) if isinstance(of, str) else of
-        return _Figure(name, importance, show=show, of=found, always=always)
+        return _Figure(name, importance, show=show, of=found, always=always, where=where)
 
     response = "response_time_ns/all"
     columns = [
         figure("requests", 60, units.count, "measured/requests"),
         figure("WA", 99, units.number, "write_amplification"),
+        figure(
+            "WA by bytes",
+            98,
+            units.number,
+            "write_amplification_bytes",
+            where=amplifications_differ,
+        ),
         figure("settled", 98, _verdict, _verdict_number, always=False),
         figure("IOPS", 97, units.count, "throughput/iops"),
         figure("mean", 95, units.time, f"{response}/mean"),
@@ -181,11 +193,14 @@ def show_over_seeds(runs: Runs) -> None:
     """Print means over seeds, each with half the width of its 95 % interval."""
     figures: dict[str, tuple[str, Callable[[float | None], str]]] = {
         "write_amplification": ("WA", units.number),
+        "write_amplification_bytes": ("WA by bytes", units.number),
         "throughput.iops": ("IOPS", units.count),
         "response_time_ns.all.mean": ("mean", units.time),
         "response_time_ns.all.p99": ("p99", units.time),
     }
     rows = runs.over_seeds().to_pylist()
+    if not any(amplifications_differ(row) for row in rows):
+        del figures["write_amplification_bytes"]
     keys = [key for key in rows[0] if key in runs[0].varied]
     table = plain_table(
         Column("mean over seeds", 100, number=False),
