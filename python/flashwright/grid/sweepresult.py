@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from flashwright.grid.points import Outcome, Point
 from flashwright.grid.sweepfile import Combination
-from flashwright.run.flatfigures import amplifications_differ, flat_figures
+from flashwright.run.flatfigures import flat_figures
+from flashwright.run.parts import amplifications_differ
 from flashwright.support.estimate import Estimate
 from flashwright.support.tablefiles import write_parquet
 from flashwright.support.tabular import Tabular, column, html_table

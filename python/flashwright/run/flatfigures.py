@@ -12,10 +12,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = ["Figures", "amplifications_differ", "flat_figures", "runs_html", "table"]
-
-_DIFFER = 0.01
-"""From this relative difference on, tables show write amplification by pages and by bytes; the page to watch as well."""
+__all__ = ["Figures", "flat_figures", "runs_html", "table"]
 
 
 class Figures(Protocol):
@@ -90,26 +87,6 @@ def runs_html(runs: Sequence[Any]) -> str:
         notes.insert(0, f"ended early: {figures['ended']}")
     pairs = zip(made.header[1:], rows[0][1:], strict=True)
     return html_table([], pairs, f"{figures['config']['name']}: {asked}", "; ".join(notes))
-
-
-def amplifications_differ(figures: Mapping[str, Any]) -> bool:
-    """Whether write amplification by bytes is another figure than that by pages, so that both are to be shown.
-
-    Parameters
-    ----------
-    figures : mapping
-        ``write_amplification`` and ``write_amplification_bytes``, as in a run's JSON.
-
-    Examples
-    --------
-    >>> amplifications_differ({"write_amplification": 2.0, "write_amplification_bytes": 2.001})
-    False
-    >>> amplifications_differ({"write_amplification": 1.0, "write_amplification_bytes": 16.0})
-    True
-    """
-    by_pages = figures.get("write_amplification")
-    by_bytes = figures.get("write_amplification_bytes")
-    return bool(by_pages) and by_bytes is not None and abs(by_bytes / by_pages - 1) > _DIFFER
 
 
 _LISTS = ("merges.full_by_data_blocks",)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from flashwright.errors import MissingResultError, WorkloadError
-from flashwright.run.parts import Latencies, Settled, Snapshots, Warned
+from flashwright.run.parts import Latencies, Settled, Snapshots, Warned, amplifications_differ
 from flashwright.run.run_report import Report
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flashwright.run.pages import RunsPage
-from flashwright.run.flatfigures import amplifications_differ, flat_figures, runs_html, table
+from flashwright.run.flatfigures import flat_figures, runs_html, table
 
 __all__ = [
     "RunResult",

@@ -6,7 +6,7 @@ from typing import Any
 
 from flashwright.cli.render import page, units
 from flashwright.life.advise import Advice, Point
-from flashwright.run.flatfigures import amplifications_differ
+from flashwright.run.parts import amplifications_differ
 
 __all__ = ["show", "unmet"]
 

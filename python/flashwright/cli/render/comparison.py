@@ -9,7 +9,7 @@ from typing import Any
 from flashwright.cli.render import units
 from flashwright.cli.render.fit import Column, Table
 from flashwright.cli.render.page import console, grid, pace, plain_table, precondition, warnings
-from flashwright.run.flatfigures import amplifications_differ
+from flashwright.run.parts import amplifications_differ
 from flashwright.run.results import RunResult, Runs
 
 __all__ = ["show_comparison", "show_over_seeds"]

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from flashwright.cli.render import flash, units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
-from flashwright.run.flatfigures import amplifications_differ
+from flashwright.run.parts import amplifications_differ
 from flashwright.run.results import RunResult
 
 __all__ = [

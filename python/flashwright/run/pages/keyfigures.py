@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from flashwright.report import text
 from flashwright.report.tables import Cell, Table, Tone
-from flashwright.run.flatfigures import amplifications_differ
 from flashwright.run.pages.view import RunView, dig, number
+from flashwright.run.parts import amplifications_differ
 
 Direction = Literal["lower", "higher"] | None
 
