@@ -215,8 +215,8 @@ def test_comparisons_have_a_column_only_where_it_says_more(command: Cli) -> None
         "gc.victim=greedy,fifo",
     )
     small = command(*arguments, "--workload", "uniform:write=1,size=512", "--seeds", 2).out
-    assert "WA by bytes" in small and "WA by bytes ± 95 %" in small
-    assert "WA by bytes" not in command(*arguments, "--workload", "uniform:write=1,size=8KiB").out
+    assert "WA(bytes)" in small and "WA(bytes) ± 95 %" in small
+    assert "WA(bytes)" not in command(*arguments, "--workload", "uniform:write=1,size=8KiB").out
 
 
 def test_pages_show_both(tmp_path: Path) -> None:

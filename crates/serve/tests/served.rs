@@ -143,7 +143,7 @@ fn statistics_tell_of_both_amplifications_and_of_the_verdict() {
     let stats = server.stats();
     assert_eq!((&stats["write_amplification"], &stats["write_amplification_bytes"]), (&json!(1.0), &json!(8.0)));
     assert_eq!(stats["settled"]["verdict"], "transient");
-    assert_eq!(stats["settled"]["why"], "no block was erased: cleaning has not begun");
+    assert_eq!(stats["settled"]["why"], "too little was written to decide: 0 erases per block");
     assert_eq!(stats["logical_pages_with_data"], 100);
     assert_eq!(codes(&stats), ["parts-of-pages"], "{}", stats["warnings"]);
     drop(client);

@@ -210,8 +210,8 @@ def extrapolate(
     erases : sequence of array of uint32, shape (blocks,)
         Erases of each block at each moment.
     host_bytes : sequence of int
-        Bytes that the host had written at each moment. From now on a page touched brings as many of them as over the
-        last rounds.
+        Bytes that the host had written at each moment. From now on a page touched brings as many of them as between
+        the first moment and the last.
     cycles : int
         M.
     pages_per_block : int
@@ -263,7 +263,8 @@ def extrapolate(
         uncapped = low + spread_at(low) * x
         unused = float(np.clip(cycles - uncapped, 0, cycles).mean())
     left = max(0.0, len(now) * (cycles - unused) - now.sum()) / rate
-    brought = (host_bytes[-1] - host_bytes[first]) / (host_pages[-1] - host_pages[first])
+    # Of the load alone, and of all of it: the last rounds are no whole passes of a trace.
+    brought = (host_bytes[-1] - host_bytes[0]) / (host_pages[-1] - host_pages[0])
     per_round = np.diff(np.asarray([e.sum(dtype=np.float64) for e in erases]))
     costs = per_round / np.diff(np.asarray(host_pages, dtype=np.float64))
     return Forecast(

@@ -42,7 +42,7 @@ def show(found: Advice, document: dict[str, Any]) -> None:
         page.Column("utilization", 95),
         page.Column("WA", 99),
         page.Column("95 % of WA", 62),
-        *([page.Column("WA by bytes", 98)] if by_bytes else []),
+        *([page.Column("WA(bytes)", 98)] if by_bytes else []),
         page.Column("settled", 98, number=False),
         page.Column("IOPS", 80),
         page.Column("mean", 70),

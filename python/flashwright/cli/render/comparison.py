@@ -86,7 +86,7 @@ def _comparison(table_ram: bool) -> list[_Figure]:
         figure("requests", 60, units.count, "measured/requests"),
         figure("WA", 99, units.number, "write_amplification"),
         figure(
-            "WA by bytes",
+            "WA(bytes)",
             98,
             units.number,
             "write_amplification_bytes",
@@ -193,7 +193,7 @@ def show_over_seeds(runs: Runs) -> None:
     """Print means over seeds, each with half the width of its 95 % interval."""
     figures: dict[str, tuple[str, Callable[[float | None], str]]] = {
         "write_amplification": ("WA", units.number),
-        "write_amplification_bytes": ("WA by bytes", units.number),
+        "write_amplification_bytes": ("WA(bytes)", units.number),
         "throughput.iops": ("IOPS", units.count),
         "response_time_ns.all.mean": ("mean", units.time),
         "response_time_ns.all.p99": ("p99", units.time),
