@@ -358,6 +358,7 @@ impl Played<'_> {
         let mut report = replay.report();
         let notes = source.notes();
         report.report.workload_notes.clone_from(&notes);
+        report.report.warnings = source.warnings();
         report.report.application = source.application();
         report.report.controller = controller(replay.device());
         Ok(Found { report, notes })
