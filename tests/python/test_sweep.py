@@ -412,9 +412,9 @@ def test_outputs(grid: Path, command: Cli, tmp_path: Path) -> None:
 
 
 def test_the_report_of_many_points_is_small(tmp_path: Path) -> None:
+    from flashwright.grid.combinations import Combination
     from flashwright.grid.points import Outcome, Point
     from flashwright.grid.sweep import Case, SweepResult
-    from flashwright.grid.combinations import Combination
 
     whole: Any = flashwright.Ssd.named("default").play("uniform", requests=100, depth=1).json
     figures = {name: whole[name] for name in {"settled", *(name.split(".")[0] for name in FIGURES)}}

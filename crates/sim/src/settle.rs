@@ -410,9 +410,10 @@ impl History {
         settled.since_request = Some(self.request_at(judged.since - before as f64));
         if self.moves_nothing(&rows, judged.since) {
             settled.verdict = Verdict::NeverCleaned;
-            settled.why = "cleaning moved no page: the blocks that it erased held nothing valid, so under this load write \
+            settled.why =
+                "cleaning moved no page: the blocks that it erased held nothing valid, so under this load write \
                            amplification does not depend on spare space or on the choice of victims"
-                .into();
+                    .into();
             return settled;
         }
         if self.by_pass && !whole_passes {
@@ -690,6 +691,7 @@ mod tests {
         for n in 0_u64..1000 {
             now.host_pages += 1000;
             now.programs += if n < 200 { 1000 } else { 3000 };
+            now.moved += if n < 200 { 0 } else { 2000 };
             now.erases += 20;
             history.note(now, (n + 1) * 500);
         }
@@ -698,6 +700,35 @@ mod tests {
         assert_eq!(settled.write_amplification, Some(3.0));
         assert_eq!(settled.since_request, Some(125_000), "the quarter that begins after the step");
         assert!(settled.mend.unwrap().contains("--warmup 125000"));
+    }
+
+    #[test]
+    fn a_drive_that_moves_no_page_is_not_called_settled() {
+        // Pages moved, per 10,000 written, from the first window on or in the first tenth alone.
+        let verdict = |moved: u64, first: u64| {
+            let mut history = History::new(Totals::default(), 4_096_000, 100, false);
+            history.begin_measuring(Totals::default(), 0);
+            let mut now = Totals::default();
+            for n in 0_u64..1000 {
+                let more = if n < 100 { moved + first } else { moved };
+                now.host_pages += 10_000;
+                now.programs += 10_000 + more;
+                now.moved += more;
+                now.erases += 20;
+                history.note(now, (n + 1) * 500);
+            }
+            history.verdict(false).verdict
+        };
+        assert_eq!(
+            [0, 4, 6, 5000].map(|moved| verdict(moved, 0)),
+            [
+                Verdict::NeverCleaned, // nothing
+                Verdict::NeverCleaned, // a write amplification of 1.000
+                Verdict::Settled,      // one of 1.001
+                Verdict::Settled,
+            ]
+        );
+        assert_eq!(verdict(0, 5000), Verdict::Transient, "it is measured with the moves of its beginning");
     }
 
     #[test]

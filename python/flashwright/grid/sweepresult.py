@@ -267,7 +267,7 @@ class SweepResult(Tabular):
     def warnings(self) -> list[Gathered]:
         """What the runs warn of, each thing once."""
         named = [(self.cases[nth].label, self.figures_of(nth)) for nth in range(len(self.cases))]
-        return gathered((label, figures["warnings"]) for label, figures in named if figures)
+        return gathered((label, figures.get("warnings", ())) for label, figures in named if figures)
 
     @property
     def summary(self) -> pa.Table:

@@ -324,7 +324,8 @@ def advise(
         except KeyboardInterrupt:
             finished = False
     if not points and finished:
-        raise ConfigError(next(iter(failures.values())), "no utilization asked for makes a drive")
+        # The drive that is the easiest to make.
+        raise ConfigError(failures[min(failures)], "no utilization asked for has a run")
     ordered = [points[u] for u in sorted(points)]
     confirmed = [point for point in ordered if point.confirmation is not None]
     return Advice(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack
@@ -164,8 +163,8 @@ def compare(
     Runs
         A list of :class:`RunResult`, one for each combination, labelled with what was set, which is in ``varied``
         too; also a table (``to_pandas()``). A drive that wears out ends its own run only. Settings of one
-        translation layer are left out of the runs of the others. A combination that is named twice is played once, with
-        a ``UserWarning``.
+        translation layer are left out of the runs of the others. A combination that is named twice is played once,
+        which ``Runs.notes`` says.
 
     Raises
     ------
@@ -198,8 +197,6 @@ def compare(
             parameters=["seeds", "each"],
         )
     unlike = variants(ssd.settling(), workload, vary, RunSettings(**settings))
-    for line in repeated(variant for variant in unlike if not variant.moot):
-        warnings.warn(line, stacklevel=3)
     made = seeded(unlike, seeds)
     if each is not None:
         for key in vary:
@@ -209,6 +206,7 @@ def compare(
                     "",
                 )
     done = Runs()
+    done.notes = repeated(unlike)
     for variant in made:
         try:
             result = (

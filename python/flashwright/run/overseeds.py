@@ -138,14 +138,18 @@ def groups_of(runs: Sequence[Seeded]) -> list[Group]:
     return [_group(found) for found in groups.values()]
 
 
-_DECIDES = ("config", "workload", "pace", "policies")
+_DECIDES = ("config", "workload", "pace")
+_OF_POLICY = ("key", "name", "file", "source_sha256", "settings")
 
 
 def _beside_seed(run: Seeded) -> list[object]:
     """What a run depends on, its seed and its length apart, as far as it tells."""
     varied = {key: value for key, value in run.varied.items() if key != "seed"}
     precondition = (run.json.get("precondition") or {}).get("spec")
-    return [varied, precondition, *(run.json.get(name) for name in _DECIDES)]
+    policies = [
+        [policy.get(name) for name in _OF_POLICY] for policy in run.json.get("policies") or ()
+    ]
+    return [varied, precondition, policies, *(run.json.get(name) for name in _DECIDES)]
 
 
 def _group(runs: Sequence[Seeded]) -> Group:

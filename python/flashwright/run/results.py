@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
@@ -277,6 +277,11 @@ class RunResult(Reported, Tabular):
 class Runs(list[RunResult], Reported, Tabular):
     """Runs side by side: a list that is also a table, with a row for each.
 
+    Attributes
+    ----------
+    notes : list of str
+        What a comparison has to say of them, such as which combinations were named twice.
+
     Examples
     --------
     >>> from flashwright import Ssd
@@ -287,6 +292,10 @@ class Runs(list[RunResult], Reported, Tabular):
     >>> runs.to_arrow()["label"].to_pylist()
     ['seed 1', 'seed 2']
     """
+
+    def __init__(self, runs: Iterable[RunResult] = ()) -> None:
+        super().__init__(runs)
+        self.notes: list[str] = []
 
     @overload
     def __getitem__(self, which: SupportsIndex | str) -> RunResult: ...

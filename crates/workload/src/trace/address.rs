@@ -14,8 +14,8 @@
 //! `dense` suits studies of write amplification: holes that a trace never touches would hold no data. A trim does not
 //! touch pages: the untouched pages that it covers are left out. `compact` and `scale` take a first pass over the trace.
 
-use flashwright_block::{Bytes, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
 use super::footprint::Footprint;
+use flashwright_block::{Bytes, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -107,7 +107,9 @@ impl std::str::FromStr for AddressMap {
 #[non_exhaustive]
 pub enum MapError {
     /// The name is unknown.
-    #[error("addresses: found {found:?}, expected wrap, reject, dense, compact, scale or scale:SHARE with a share up to 1")]
+    #[error(
+        "addresses: found {found:?}, expected wrap, reject, dense, compact, scale or scale:SHARE with a share up to 1"
+    )]
     Unknown {
         /// As the user wrote it.
         found: String,
@@ -194,9 +196,10 @@ pub enum MapError {
     },
 }
 
-/// A share in whole percent, rounded down so that "100 %" means all.
+/// A share in whole percent.
 fn percent(part: &u64, of: &u64) -> String {
-    format!("{} %", u128::from(*part) * 100 / u128::from((*of).max(1)))
+    let of = u128::from((*of).max(1));
+    format!("{} %", (u128::from(*part) * 100 + of / 2) / of)
 }
 
 fn looked_at(requests: &u64, whole: &bool) -> String {
