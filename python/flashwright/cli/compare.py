@@ -41,11 +41,13 @@ from flashwright.run.results import RunResult, Runs, table
 from flashwright.run.run import RunInterrupted
 from flashwright.run.ssd import Ssd
 from flashwright.run.variant import Variant, repeated
+from flashwright.run.varied import as_source
 from flashwright.run.warned import gathered, gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.tablefiles import write_table
 from flashwright.support.tabular import column
 from flashwright.traces import workloads
+from flashwright.traces.sources import expect_addresses
 
 __all__ = ["compare"]
 
@@ -156,8 +158,15 @@ def _source(run: RunOptions, varied: dict[str, list[object]]) -> workloads.Sourc
             f"--vary workload and {option}: found both, expected one of them",
             "leave one of them out",
         )
-    run.refuse_trace_options("--vary workload")
-    return workloads.find(str(varied["workload"][0]))
+    run.refuse_trace_options("--vary workload", but=["addresses"])
+    if run.addresses is not None:
+        fitted = expect_addresses(run.addresses, "--addresses")
+        found = [workloads.find(str(value)) for value in varied["workload"]]
+        varied["workload"] = [
+            replace(each, addresses=fitted) if isinstance(each, workloads.Trace) else each
+            for each in found
+        ]
+    return as_source(varied["workload"][0])
 
 
 def _varied(texts: Sequence[str]) -> dict[str, list[object]]:

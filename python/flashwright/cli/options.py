@@ -308,10 +308,10 @@ class RunOptions(TraceOptions):
         addresses = expect_addresses(self.addresses, "--addresses")
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
 
-    def refuse_trace_options(self, beside: str) -> None:
+    def refuse_trace_options(self, beside: str, but: Sequence[str] = ()) -> None:
         """Refuse what is for traces only, beside an option that names what is played."""
         for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
-        for option in self.given(for_traces):
+        for option in self.given([name for name in for_traces if name not in but]):
             raise WorkloadError(f"{option}: found with {beside}, expected only with --trace", "")
 
     def settings(self, *, keep_requests: bool = False) -> RunSettings:
