@@ -17,7 +17,7 @@ from flashwright.run.run import RunSettings
 from flashwright.run.ssd import Ssd
 from flashwright.support.core import _core
 from flashwright.traces import workloads
-from flashwright.traces.sources import ADDRESSES, expect_addresses
+from flashwright.traces.sources import expect_addresses
 
 if TYPE_CHECKING:
     from flashwright.blackbox.target import Range, Target
@@ -228,9 +228,10 @@ class RunOptions(TraceOptions):
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar=ADDRESSES,
-            help="Fit a trace's addresses to the drive: modulo its size, refused beyond it, packed in order of first "
-            "use or of address, or scaled onto it. Default wrap; refused where over 5 % of the requests lie beyond.",
+            metavar="HOW",
+            help="Fit a trace's addresses to the drive: wrap (modulo its size), reject (an error beyond it), dense or "
+            "compact (packed in order of first use or of address), scale[:SHARE] (onto it). Default wrap; an error if "
+            "over 5 % of the requests lie beyond.",
         ),
     ] = None
     time_scale: TimeScale = None

@@ -26,7 +26,7 @@ from flashwright.run.replay import replay as play
 from flashwright.run.ssd import Ssd
 from flashwright.support.bars import Bar
 from flashwright.traces import workloads
-from flashwright.traces.sources import ADDRESSES, expect_addresses
+from flashwright.traces.sources import expect_addresses
 
 __all__ = ["replay"]
 
@@ -72,7 +72,7 @@ class ReplayOptions(TraceOptions):
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar=ADDRESSES,
+            metavar="HOW",
             help="Fit a trace's addresses to the target, as `flashwright simulate` does; default reject.",
         ),
     ] = None

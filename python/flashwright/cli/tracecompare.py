@@ -19,7 +19,7 @@ from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 from flashwright.traces import compare as comparing
 from flashwright.traces import workloads
-from flashwright.traces.sources import ADDRESSES, expect_addresses
+from flashwright.traces.sources import expect_addresses
 
 if TYPE_CHECKING:
     from flashwright.report.tables import Table
@@ -74,7 +74,7 @@ def compare(
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar=ADDRESSES,
+            metavar="HOW",
             help="How addresses are fitted to --drive, as `flashwright simulate` does.",
         ),
     ] = None,

@@ -12,7 +12,6 @@ from flashwright.support.core import _core
 from flashwright.traces.piped import is_from_pipe
 
 __all__ = [
-    "ADDRESSES",
     "Addresses",
     "Common",
     "Source",
@@ -26,9 +25,6 @@ Addresses: TypeAlias = str
 """How a trace's addresses fit a drive: ``wrap``, modulo its size; ``reject``, refused beyond it; ``dense``, packed in
 order of first use; ``compact``, packed in order of address; ``scale``, in order of address onto the whole drive, or
 onto a share of it, such as ``scale:0.7``."""
-
-ADDRESSES = "wrap|reject|dense|compact|scale[:SHARE]"
-"""The same as help shows it."""
 
 
 def expect_addresses(found: str | None, name: str = "addresses") -> str | None:
