@@ -17,6 +17,8 @@ from test_report import embedded
 
 SMART = Path(__file__).parent / "smart"
 LIFE = ("--set", "timing.model=none", "--set", "geometry.blocks-per-plane=64")
+# The recording that is played where nothing is named is larger than such a drive.
+WRAP = ("--addresses", "wrap")
 
 
 def tiny(cycles: int = 40, **settings: object) -> Ssd:
@@ -267,9 +269,9 @@ def test_what_does_not_fit_is_refused(command: Cli, arguments: tuple[str, ...], 
     [
         (("--capacity", "100GB", "--cycles", 9), ("", "formula")),
         (("--smart", SMART / "made-up-nvme-smart-log.json"), (" --smart FILE", "smart FILE")),
-        (("default", "--simulate", *LIFE, "--cycles", 5), (" --simulate", "simulate")),
+        (("default", "--simulate", *LIFE, *WRAP, "--cycles", 5), (" --simulate", "simulate")),
         (
-            ("default", "--simulate", "--fast-forward", *LIFE, "--cycles", 60),
+            ("default", "--simulate", "--fast-forward", *LIFE, *WRAP, "--cycles", 60),
             (" --simulate --fast-forward", "forecast"),
         ),
     ],
