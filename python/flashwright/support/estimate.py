@@ -87,8 +87,9 @@ def half_width_of_parts(
     >>> ones = np.ones(400)
     >>> half_width_of_parts(ones, ones)
     0.0
-    >>> noise = np.random.default_rng(2).normal(5, 1, 400)
-    >>> 0.08 < half_width_of_parts(noise, ones) < 0.12  # 1.96 / sqrt(400) = 0.098
+    >>> noise = np.random.default_rng(2).normal(5, 1, 10_000)
+    >>> half = half_width_of_parts(noise, np.ones(10_000))  # 1.96 / sqrt(10,000) = 0.0196
+    >>> 0.017 < half < 0.023
     True
     """
     import numpy as np
