@@ -226,8 +226,7 @@ def seed_notes(alike: Sequence[tuple[str, int, str | None]]) -> list[str]:
         f"the seed changes nothing in {'; '.join(filter(None, labels)) or 'this run'} (equal digests): one run, played "
         "again. "
         + (
-            "Its ± is over parts of the run: of write amplification by batches, of IOPS and mean by a block bootstrap "
-            "of the time series; of p99 there is none"
+            "Its ± is over parts of the run, by a block bootstrap of the time series; of p99 there is none"
             if interval
             else "No interval: nothing in the run tells one"
         )
