@@ -202,8 +202,7 @@ def hot(tmp_path: Path) -> str:
 
 def test_seeds_over_a_trace_are_one_run(hot: str, command: Cli, small: str) -> None:
     run = ("compare", small, "--trace", hot, "--depth", "4", "--no-progress", "--seeds", "3")
-    run += ("--requests", "4000")
-    vary = ("--vary", "gc.victim=greedy,fifo")
+    vary = ("--requests", "4000", "--vary", "gc.victim=greedy,fifo")
     found = command(*run, *vary, "--json", "-").json
     assert len({each["digest"] for each in found["runs"]}) == 2
     for row in found["over_seeds"]:

@@ -325,7 +325,7 @@ def advise(
             finished = False
     if not points and finished:
         # The drive that is the easiest to make.
-        raise ConfigError(failures[min(failures)], "no utilization asked for has a run")
+        raise ConfigError(failures[min(failures)], "none of the utilizations asked for can be played")
     ordered = [points[u] for u in sorted(points)]
     confirmed = [point for point in ordered if point.confirmation is not None]
     return Advice(
