@@ -19,6 +19,9 @@ from flashwright.support.files import check_writable
 
 __all__ = ["from_smart", "in_years", "smart"]
 
+_NOTES_MOST = 20
+"""Notes on many drives that are printed."""
+
 
 def in_years(years: float) -> str:
     """A time of life, in years."""
@@ -34,8 +37,8 @@ def smart(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help="Output of `smartctl -j -x` or `nvme smart-log -o json`; - is standard input. Logs of other kinds, such as "
-            "`nvme ocp smart-add-log -o json`, add what they have; two of a kind, an older and a newer one, give rates.",
+            help="Output of `smartctl -j -x` or `nvme smart-log -o json`; - is standard input. Logs of another kind, "
+            "such as of `nvme ocp smart-add-log -o json`, add what they have; two of one kind give rates.",
         ),
     ],
     endurance: Annotated[
@@ -57,7 +60,7 @@ def from_smart(
         check_writable(json)
     rating = None if endurance is None else life.parse_size(endurance, "endurance")
     drives = _read(paths)
-    documents = [_document(drive, rating) for drive in drives]
+    documents = [_document(drive, rating, alone=len(drives) == 1) for drive in drives]
     if len(drives) == 1:
         put_json({"version": __version__, "method": "smart", **documents[0]}, json)
     else:
@@ -65,21 +68,30 @@ def from_smart(
     if not (quiet or to_stdout):
         _show(drives, rating)
     if not quiet:
-        for drive in drives:
-            which = "" if len(drives) == 1 else f"{_name(drive[-1])}: "
-            for note in drive[-1].notes:
-                errors.note(f"{which}{note}")
-            for name, command in drive[-1].missing if len(drives) == 1 else ():
-                errors.note(
-                    f"{name}: not in the file; `{command}` as root prints it if the drive reports it"
-                )
+        _say(drives)
     return 0
 
 
-def _document(readings: Sequence[Smart], rating: float | None) -> dict[str, Any]:
+def _say(drives: Sequence[Sequence[Smart]]) -> None:
+    if len(drives) > 1:
+        notes = [f"{_name(drive[-1])}: {note}" for drive in drives for note in drive[-1].notes]
+        for note in notes[:_NOTES_MOST]:
+            errors.note(note)
+        if len(notes) > _NOTES_MOST:
+            errors.note(f"{len(notes) - _NOTES_MOST:,} more notes: --json has them all")
+        return
+    for note in drives[0][-1].notes:
+        errors.note(note)
+    for name, command in drives[0][-1].missing:
+        errors.note(
+            f"{name}: not in the file; `{command}` as root prints it if the drive reports it"
+        )
+
+
+def _document(readings: Sequence[Smart], rating: float | None, *, alone: bool) -> dict[str, Any]:
     found = readings[-1]
     in_range = found.years_left_range
-    document = {
+    document: dict[str, Any] = {
         "model": found.model,
         "serial": found.serial,
         "protocol": found.protocol,
@@ -104,7 +116,14 @@ def _document(readings: Sequence[Smart], rating: float | None) -> dict[str, Any]
         "missing": [{"field": name, "run": command} for name, command in found.missing],
     }
     if len(readings) > 1:
-        between = Interval.between(readings[0], found)
+        try:
+            between = Interval.between(readings[0], found)
+        except SmartError as error:
+            # One drive of many does not stop the others.
+            if alone:
+                raise
+            document["notes"].append(str(error))
+            return document
         in_range = between.years_left_range
         document["interval"] = {
             "readings": len(readings),
@@ -155,7 +174,9 @@ def _show(drives: Sequence[Sequence[Smart]], rating: float | None) -> None:
             found.model or "-",
             "-" if found.power_on_hours is None else units.count(found.power_on_hours),
             "-" if found.bytes_written is None else decimal(found.bytes_written),
-            "-" if found.write_amplification is None else units.number(found.write_amplification, 2),
+            "-"
+            if found.write_amplification is None
+            else units.number(found.write_amplification, 2),
             "-" if found.used is None else units.share(found.used),
             "-" if years is None else units.number(years, 1),
         )
@@ -212,7 +233,9 @@ def _no_amplification(found: Smart) -> str:
     if found.flash_bytes_written is not None and found.bytes_written is not None:
         return "not known: what was written to the flash and by the host contradict each other"
     if found.protocol == "NVMe" and found.flash_bytes_written is None:
-        return "not known: add the output of `nvme ocp smart-add-log DEVICE -o json` as a second file"
+        return (
+            "not known: add the output of `nvme ocp smart-add-log DEVICE -o json` as a second file"
+        )
     if found.protocol == "NVMe":
         return "not known: add the output of `nvme smart-log DEVICE -o json` as a second file"
     return "not known: the drive does not say what it wrote to the flash"

@@ -44,7 +44,9 @@ class _Row:
         return None if alone is None else float(alone[1])
 
 
-def attribute(number: object, name: object, value: object, raw: object, shown: object) -> Any:
+def attribute(
+    number: int, name: str, value: float | None, raw: float | None, shown: str | None
+) -> dict[str, Any]:
     """An attribute in the shape of smartctl's JSON."""
     return {
         "id": number,
@@ -174,7 +176,9 @@ def _hours_of(row: _Row) -> tuple[float | None, str]:
         if name.endswith(unit):
             return raw / in_hour, f"raw value in {unit.replace('_', ' ')}"
     if name.endswith("msec"):
-        return float(int(raw) % 2**32), "lower 32 bits of the raw value; above them are milliseconds"
+        return float(
+            int(raw) % 2**32
+        ), "lower 32 bits of the raw value; above them are milliseconds"
     if row.percent is not None and row.shown is not None:
         return row.percent, "raw value"
     return float(int(raw) % 2**24), "lower 24 bits of the raw value"
@@ -203,9 +207,7 @@ def _add_erases(facts: Facts, table: Sequence[_Row]) -> None:
             facts.cycles = Figure(row.count, row.field, "erases that a block is rated for")
 
 
-def _add_used(
-    facts: Facts, value: Mapping[str, Any], table: Sequence[_Row], maker: str
-) -> None:
+def _add_used(facts: Facts, value: Mapping[str, Any], table: Sequence[_Row], maker: str) -> None:
     name = "Percentage Used Endurance Indicator"
     percent = _statistic(value, name)
     if percent is not None and percent <= 255:
@@ -218,6 +220,7 @@ def _add_used(
     rated = None
     if facts.erases is not None and facts.cycles is not None:
         rated = facts.erases.value / facts.cycles.value
+    silent = []
     for row in _of(table, "left", "left-used", "left-fine", "used", "wear", "erases"):
         assert row.means is not None
         if row.means.kind in ("left", "left-used"):
@@ -225,7 +228,11 @@ def _add_used(
             judged = left_by(row.value, row.percent, of_used=of_used, still=still, rated=rated)
         elif row.means.kind == "left-fine":
             fine = row.percent
-            judged = (None, "") if fine is None or fine > 10_000 else (1 - fine / 10_000, "raw value, 0.01 % left")
+            judged = (
+                (None, "")
+                if fine is None or fine > 10_000
+                else (1 - fine / 10_000, "raw value, 0.01 % left")
+            )
         elif row.means.kind == "used":
             judged = used_by(row.value, row.percent)
         else:
@@ -236,17 +243,21 @@ def _add_used(
             rank = 1 if row.means.kind in ("left", "left-used", "left-fine", "used") else 2
             facts.used.append(Figure(used, row.field, rule, rank=rank))
         elif rule:
-            facts.notes.append(f"{row.field}: {rule}")
+            silent.append(f"{row.field}: {rule}")
     if rated is not None and facts.erases is not None and facts.cycles is not None:
         both = f"{facts.erases.field} over {facts.cycles.field}"
         facts.used.append(Figure(rated, both, "mean over rated erases", rank=3))
     # smartctl fills this in from normalised values, so that it is no witness beside them.
     guessed = count(dig(value, "endurance_used.current_percent"))
-    if guessed is not None and guessed <= 255 and not (facts.used or facts.notes):
+    if guessed is not None and guessed <= 255 and not (facts.used or silent):
         facts.used.append(Figure(guessed / 100, "endurance_used", "% used", rank=4))
-    for row in _of(table, "none"):
-        if row.means is not None and row.number in (177, 230, 233) and not facts.used:
-            facts.notes.append(f"{row.field}: not read: {row.means.why}")
+    silent += [
+        f"{row.field}: not read: {row.means.why}"
+        for row in _of(table, "none")
+        if row.means is not None and row.number in (177, 230, 233)
+    ]
+    if not facts.used:
+        facts.notes.extend(silent)
 
 
 def _worn(row: _Row, maker: str, *, still: bool) -> tuple[float | None, str]:
@@ -263,7 +274,10 @@ def _worn(row: _Row, maker: str, *, still: bool) -> tuple[float | None, str]:
     if names.counts_down(maker):
         return (100 - value) / 100, "normalised value, which counts down from 100"
     if value == 0 or still:
-        return None, f"its normalised value stands at {value:.0f}, which says nothing: no other moved either"
+        return (
+            None,
+            f"its normalised value stands at {value:.0f}, which says nothing: no other moved either",
+        )
     if raw > 100 and "wearout" in row.name.lower():
         return None, "its raw value is no percentage, so its name may be wrong for this drive"
     return 0.0, "normalised value, which counts down from 100"
@@ -280,9 +294,7 @@ def _add_written(
         )
     units, each = (count(dig(value, f"host_writes.{key}")) for key in ("units", "bytes_per_unit"))
     if sectors is None and units is not None and each:
-        facts.written.append(
-            Figure(units * each, "host_writes", f"units of {each:,.0f} B", units)
-        )
+        facts.written.append(Figure(units * each, "host_writes", f"units of {each:,.0f} B", units))
     if any((row.count or 0) > 0 for row in _of(table, "upper")):
         facts.notes.append("data written: its upper part is above 0, which no known drive has")
         return
@@ -317,15 +329,19 @@ def _add_flash(facts: Facts, table: Sequence[_Row], sector: float) -> None:
             rule = f"raw value in {_unit_name(unit)}"
             facts.flash.append(Figure(row.count * unit, row.field, rule, row.count))
     for together in parts.values():
-        # Writes to single-level cells are a part of all; the rest is in the attribute of the others.
-        if any("slc" not in row.name.lower() for row in together):
-            total = sum((row.count or 0) * (row.means.unit or 0) for row in together if row.means)
-            names_of = " and ".join(row.field for row in together)
-            facts.flash.append(Figure(total, names_of, "raw values, added"))
+        fields = " and ".join(row.field for row in together)
+        single = [row for row in together if "slc" in row.name.lower()]
+        caches = any("slc" in row.name.lower() and row.count for row in table)
+        if len(single) == len(together):
+            why = "writes to single-level cells alone are neither the host's nor all"
+            facts.notes.append(f"{fields}: not read: {why}")
+        elif caches and not single:
+            why = "writes to single-level cells, which this drive has too, are not counted in it"
+            facts.notes.append(f"{fields}: not read: {why}")
         else:
-            facts.notes.append(
-                f"{together[0].field}: not read: writes to single-level cells alone are neither the host's nor all"
-            )
+            total = sum((row.count or 0) * (row.means.unit or 0) for row in together if row.means)
+            rule = "raw values, added" if single else "raw value in 32 MiB"
+            facts.flash.append(Figure(total, fields, rule))
     host, own = _of(table, "host-pages"), _of(table, "own-pages")
     if host and own and host[0].count and own[0].count is not None:
         facts.amplification = Figure(

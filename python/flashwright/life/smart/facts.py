@@ -97,7 +97,15 @@ class Facts:
 
     def add(self, other: Facts) -> None:
         """Take what another log of the same moment says too."""
-        for name in ("model", "serial", "capacity", "taken_at", "amplification", "erases", "cycles"):
+        for name in (
+            "model",
+            "serial",
+            "capacity",
+            "taken_at",
+            "amplification",
+            "erases",
+            "cycles",
+        ):
             if getattr(self, name) is None:
                 setattr(self, name, getattr(other, name))
         for name in ("hours", "used", "written", "flash", "notes"):
@@ -119,8 +127,8 @@ def count(value: object) -> float | None:
 
     Examples
     --------
-    >>> count(7), count("23,665,821"), count("33 %"), count({"hi": 1, "lo": 0}) == 2.0**64, count(-1)
-    (7.0, 23665821.0, None, True, None)
+    >>> count(7), count("23,665,821"), count("33 %"), count({"hi": 1, "lo": 0}) == 2**64, count(-1)
+    (7, 23665821, None, True, None)
     """
     if isinstance(value, str):
         value = value.strip()
@@ -132,10 +140,11 @@ def count(value: object) -> float | None:
         value = int(value, 16) if hexadecimal else int(value) if decimal else None
     if isinstance(value, Mapping) and set(value) == _PARTS:
         high, low = count(value["hi"]), count(value["lo"])
-        return None if high is None or low is None else high * 2.0**64 + low
+        return None if high is None or low is None else high * 2**64 + low
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value < 2.0**128 else None
+    # Integers stay what they are: several numbers may be packed into the bits of one.
+    return value if 0 <= value < 2**128 else None
 
 
 def amount(value: object) -> float | None:
@@ -171,7 +180,7 @@ def text(value: object) -> str | None:
 
 
 def key_of(name: object) -> str:
-    """A name in one spelling: lower case, words joined by underscores.
+    r"""A name in one spelling: lower case, words joined by underscores.
 
     Examples
     --------

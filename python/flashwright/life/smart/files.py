@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from flashwright.life.smart import names
@@ -25,9 +26,9 @@ def read(path: Path) -> Smart:
     Parameters
     ----------
     path : Path
-        Output of ``smartctl -j -x`` (SATA, SAS or NVMe), of ``nvme smart-log -o json``, and of the logs of ``nvme-cli``
-        that have more: ``ocp smart-add-log``, ``intel smart-log-add``, ``endurance-log``, ``id-ctrl``. The text that the
-        tools print without JSON is read too.
+        Output of ``smartctl -j -x`` (SATA, SAS or NVMe), of ``nvme smart-log -o json``, and of the logs of
+        ``nvme-cli`` that have more: ``ocp smart-add-log``, ``intel smart-log-add``, ``endurance-log``, ``id-ctrl``.
+        The text that the tools print without JSON is read too.
 
     Returns
     -------
@@ -86,8 +87,7 @@ def parse(value: object) -> Smart:
     """SMART data of one drive as parsed from JSON; see :func:`read`.
 
     Fields are those of NVM Express 2.0, figure "SMART / Health Information Log" (data units are 512,000
-    bytes), and of smartctl's attributes, whose names are read by the table that :func:`flashwright.life.smart.names.source`
-    names.
+    bytes), and of smartctl's attributes, whose names have their meanings in ``attributes.toml``.
 
     Parameters
     ----------
@@ -117,21 +117,20 @@ def _in_file(path: Path) -> Iterator[Facts]:
     if is_table(text):
         yield from _of_table(text)
         return
-    # What a shell or sudo says may stand before JSON.
-    start = re.search(r"\A\s*[\[{]|^[{]|^\[$", text, re.MULTILINE)
-    if start is None:
+    values, fault = [], None
+    # What a shell or sudo says may stand before JSON, and begin with a bracket too.
+    for start in islice(re.finditer(r"\A\s*[\[{]|^[\[{]", text, re.MULTILINE), 3):
+        try:
+            values = _documents(text[start.end() - 1 :])
+            break
+        except SmartError as error:
+            fault = fault or error
+    if not values:
         drives = [facts for drive in from_text(text) for facts in drives_of(drive)]
         if not drives:
-            raise SmartError("not SMART data: found text that neither smartctl nor nvme-cli prints")
-        yield from drives
-        return
-    try:
-        values = _documents(text[start.start() :])
-    except SmartError:
-        # A prompt may begin with a bracket too.
-        drives = [facts for drive in from_text(text) for facts in drives_of(drive)]
-        if not drives:
-            raise
+            raise fault or SmartError(
+                "not SMART data: found text that neither smartctl nor nvme-cli prints"
+            )
         yield from drives
         return
     found = False
@@ -174,9 +173,7 @@ def _documents(text: str) -> list[object]:
         try:
             return list(_decoded(decoder, text))
         except json.JSONDecodeError as error:
-            raise SmartError(
-                f"not whole JSON: line {error.lineno}: {error.msg}"
-            ) from None
+            raise SmartError(f"not whole JSON: line {error.lineno}: {error.msg}") from None
         except ValueError as error:
             raise SmartError(f"not whole JSON: {error}") from None
     except RecursionError:
@@ -194,18 +191,21 @@ def _decoded(decoder: json.JSONDecoder, text: str) -> Iterator[object]:
 
 def _of_table(text: str) -> Iterator[Facts]:
     found, unknown = False, set()
-    for drive in from_table(text):
-        if not names.is_known(drive["model_name"]):
-            unknown.add(drive["model_name"])
-            continue
+
+    def wanted(model: str | None) -> bool:
+        known = names.is_known(model)
+        if not known:
+            unknown.add(str(model))
+        return known
+
+    for drive in from_table(text, wanted):
         for facts in drives_of(drive):
             facts.kind = "table"
             found = True
             yield facts
     if not found:
-        some = ", ".join(sorted(str(each) for each in unknown)[:3])
         raise SmartError(
-            f"found no drive whose attributes are known by their numbers ({some})",
+            f"found no drive whose attributes are known by their numbers ({', '.join(sorted(unknown)[:3])})",
             "`smartctl -j -x DEVICE` names them",
         )
 
@@ -236,9 +236,7 @@ def _readings(logs: Sequence[Facts]) -> tuple[Smart, ...]:
     moments = max(len(each) for each in by_kind.values())
     readings = []
     for at in range(moments):
-        together = [
-            each[at - moments] for each in by_kind.values() if at - moments >= -len(each)
-        ]
+        together = [each[at - moments] for each in by_kind.values() if at - moments >= -len(each)]
         for lasting in by_kind.get("identify", [])[:1]:
             if lasting not in together:
                 together.append(lasting)

@@ -17,7 +17,13 @@ _AMPLIFICATION_LEAST = 0.9
 _AMPLIFICATION_MOST = 100.0
 _RATES_MOST = {"ATA": 600e6, "SCSI": 4.5e9, "NVMe": 16e9}
 """Bytes a second of the fastest links: SATA 6 Gb/s, SAS 24G with two ports, four lanes of PCIe 5."""
-_UNITS = ((512, "sectors of 512 B"), (2**20, "MiB"), (2**25, "32 MiB"), (10**9, "GB"), (2**30, "GiB"))
+_UNITS = (
+    (512, "sectors of 512 B"),
+    (2**20, "MiB"),
+    (2**25, "32 MiB"),
+    (10**9, "GB"),
+    (2**30, "GiB"),
+)
 _WRAP = 2**32
 """Some drives count sectors in 32 bits, in a field that has room for 48."""
 _FIELDS = (
@@ -45,7 +51,7 @@ def judge(facts: Facts) -> Smart:
         written is not None
         and used is not None
         and facts.capacity is not None
-        and 0.01 <= used.value
+        and used.value >= 0.01
         and written.value / used.value < facts.capacity
     ):
         notes.append(
@@ -92,7 +98,7 @@ def judge(facts: Facts) -> Smart:
 
 
 def _value(figure: Figure | None) -> float | None:
-    return None if figure is None else figure.value
+    return None if figure is None else float(figure.value)
 
 
 def _percent(figure: Figure) -> str:
@@ -116,7 +122,8 @@ def _hours(figures: Sequence[Figure], notes: list[str]) -> Figure | None:
     for other in possible[1:]:
         if abs(other.value - first.value) > max(48, 0.05 * first.value):
             notes.append(
-                f"{first.field} says {first.value:,.0f} hours, {other.field} {other.value:,.0f}: they contradict each other"
+                f"{first.field} says {first.value:,.0f} hours, {other.field} {other.value:,.0f}: "
+                "they contradict each other"
             )
     return first
 
@@ -131,13 +138,15 @@ def _used(figures: Sequence[Figure], notes: list[str]) -> Figure | None:
         moved = next((each for each in ranked if each.value - first.value > 0.02), None)
         if moved is not None:
             notes.append(
-                f"{first.field} says {_percent(first)} used, {moved.field} {_percent(moved)}: the one that has moved is taken"
+                f"{first.field} says {_percent(first)} used, {moved.field} {_percent(moved)}: "
+                "the one that has moved is taken"
             )
             first = moved
     for other in ranked:
-        if 0.01 <= other.value and abs(other.value - first.value) > 0.05:
+        if other.value >= 0.01 and abs(other.value - first.value) > 0.05:
             notes.append(
-                f"{first.field} says {_percent(first)} used, {other.field} {_percent(other)}: they contradict each other"
+                f"{first.field} says {_percent(first)} used, {other.field} {_percent(other)}: "
+                "they contradict each other"
             )
     return first
 
@@ -150,7 +159,8 @@ def _written(
     wrapped = _unwrapped(ranked)
     if wrapped is not None:
         notes.append(
-            f"{ranked[0].field}: {decimal(ranked[0].value)} are what is left after counting past 2^32 sectors, by {wrapped.field}"
+            f"{ranked[0].field}: {decimal(ranked[0].value)} are what is left after counting past 2^32 sectors, "
+            f"by {wrapped.field}"
         )
         ranked = [wrapped, *(each for each in ranked[1:] if each.field != wrapped.field)]
     chosen: Figure | None = None
@@ -181,13 +191,11 @@ def _unknown_unit(
         other = Figure((figure.raw or 0) * unit, figure.field, name, figure.raw)
         if _doubt(other, facts, used, hours) is None:
             others.append(f"{decimal(other.value)} in {name}")
-    told = f"{figure.field}: its unit is not known: {decimal(figure.value)} in sectors of 512 B is out of question ({doubt})"
+    told = f"{figure.field}: its unit is not known: {decimal(figure.value)} in sectors is hardly right ({doubt})"
     return told if not others else f"{told}; it would be {', '.join(others)}"
 
 
-def _doubt(
-    figure: Figure, facts: Facts, used: Figure | None, hours: Figure | None
-) -> str | None:
+def _doubt(figure: Figure, facts: Facts, used: Figure | None, hours: Figure | None) -> str | None:
     """Why an amount of data written is impossible, or for an assumed unit unlikely; None if it is neither."""
     amount, capacity = figure.value, facts.capacity
     if hours is not None:
@@ -195,7 +203,12 @@ def _doubt(
         if amount > most:
             return f"more than the link moves in {hours.value:,.0f} hours"
     if capacity:
-        if figure.assumed and used is not None and used.value >= 0.01 and amount / used.value < capacity:
+        if (
+            figure.assumed
+            and used is not None
+            and used.value >= 0.01
+            and amount / used.value < capacity
+        ):
             return "a whole life of less than one fill of the drive"
         if figure.assumed and hours is not None and hours.value > 100 and amount < 0.01 * capacity:
             return f"less than 1 % of the drive in {hours.value:,.0f} hours"
@@ -208,7 +221,9 @@ def _doubt(
     if figure.assumed and facts.flash and not facts.compresses:
         ratio = facts.flash[0].value / amount if amount else 0.0
         if amount and not _AMPLIFICATION_LEAST <= ratio <= _AMPLIFICATION_MOST:
-            return f"{facts.flash[0].field} says {decimal(facts.flash[0].value)} written to the flash"
+            return (
+                f"{facts.flash[0].field} says {decimal(facts.flash[0].value)} written to the flash"
+            )
     return None
 
 
@@ -250,7 +265,9 @@ def _amplification(
     ratio = flash.value / written.value
     least = 0.0 if facts.compresses else _AMPLIFICATION_LEAST
     if least <= ratio <= _AMPLIFICATION_MOST:
-        return Figure(ratio, f"{flash.field} over {written.field}", "to the flash over from the host")
+        return Figure(
+            ratio, f"{flash.field} over {written.field}", "to the flash over from the host"
+        )
     notes.append(
         f"{flash.field} says {decimal(flash.value)} to the flash, {written.field} {decimal(written.value)} from the "
         f"host: a write amplification of {ratio:.2g} is impossible, so one of the units is wrong"

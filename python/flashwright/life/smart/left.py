@@ -89,7 +89,10 @@ def used_by(value: float | None, raw: float | None) -> tuple[float | None, str]:
     moved = value is not None and 1 <= value <= 99
     if raw is not None and 1 <= raw <= 255:
         if moved and value is not None and raw <= 100 and _apart(value, raw):
-            return raw / 100, f"raw value, % used; the normalised value {value:.0f} says something else"
+            return (
+                raw / 100,
+                f"raw value, % used; the normalised value {value:.0f} says something else",
+            )
         return raw / 100, "raw value, % used"
     if moved and value is not None:
         return (100 - value) / 100, "normalised value, % left"

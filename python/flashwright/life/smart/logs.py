@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flashwright.life.smart.ata import ALL, read_ata
-from flashwright.life.smart.facts import Facts, Figure, SmartError, amount, count, dig, key_of, rows, text
+from flashwright.life.smart.facts import (
+    Facts,
+    Figure,
+    SmartError,
+    amount,
+    count,
+    dig,
+    key_of,
+    rows,
+    text,
+)
 
 __all__ = ["drives_of"]
 
@@ -67,7 +77,11 @@ def _walk(value: object, depth: int) -> Iterator[Facts]:
 
 
 def _log(value: Mapping[str, Any]) -> Facts | None:
-    if "smartctl" in value or "ata_smart_attributes" in value or isinstance(value.get("device"), Mapping):
+    if (
+        "smartctl" in value
+        or "ata_smart_attributes" in value
+        or isinstance(value.get("device"), Mapping)
+    ):
         return _smartctl(value)
     keys = {key_of(name): each for name, each in value.items()}
     for reader in (_group, _health, _ocp, _intel, _wdc, _identify):
@@ -98,9 +112,7 @@ def _smartctl(value: Mapping[str, Any]) -> Facts | None:
         return read_ata(value)
     if protocol == "SCSI" and ("scsi_error_counter_log" in value or _endurance(value) is not None):
         return _scsi(value, model, serial)
-    said = "; ".join(
-        str(message.get("string", "")) for message in rows(value, "smartctl.messages")
-    )
+    said = "; ".join(str(message.get("string", "")) for message in rows(value, "smartctl.messages"))
     if said:
         raise SmartError(f"smartctl said: {said}", f"run it as root: `{ALL}`")
     if protocol is None and "smartctl" not in value:
@@ -178,7 +190,9 @@ def _group(keys: Mapping[str, Any]) -> Facts | None:
         facts.used.append(Figure(used / 100, "percent_used", "endurance group log, % used", rank=1))
     if host:
         facts.written.append(
-            Figure(host * _GROUP_UNIT, "data_units_written of the endurance group", rule, host, rank=1)
+            Figure(
+                host * _GROUP_UNIT, "data_units_written of the endurance group", rule, host, rank=1
+            )
         )
     if media:
         facts.flash.append(Figure(media * _GROUP_UNIT, "media_units_written", rule, media))
@@ -199,7 +213,9 @@ def _ocp(keys: Mapping[str, Any]) -> Facts | None:
         estimate = count(keys.get("endurance_estimate"))
         if estimate:
             both = "Physical media units written over Endurance estimate"
-            facts.used.append(Figure(total / estimate, both, "OCP log, of bytes to the flash", rank=3))
+            facts.used.append(
+                Figure(total / estimate, both, "OCP log, of bytes to the flash", rank=3)
+            )
     return facts
 
 
@@ -210,9 +226,7 @@ def _intel(keys: Mapping[str, Any]) -> Facts | None:
     if not isinstance(stats, Mapping) or maker is None:
         return None
     facts = Facts("additional", _SMART_LOG, "NVMe")
-    flash, host = (
-        count(dig(stats, f"{name}_bytes_written.raw")) for name in ("nand", "host")
-    )
+    flash, host = (count(dig(stats, f"{name}_bytes_written.raw")) for name in ("nand", "host"))
     if not maker.startswith(("intel", "solidigm")):
         if flash and host:
             facts.amplification = _ratio(flash, host, "nand_bytes_written", "host_bytes_written")

@@ -82,7 +82,15 @@ def meaning(name: str, number: int, family: str = "") -> Meaning | None:
     return known.get(lower) or _by_words(lower)
 
 
-_UNITS = {"32mib": 2**25, "mib": 2**20, "1gib": 2**30, "gib": 2**30, "gb": 10**9, "mb": 10**6, "tb": 10**12}
+_UNITS = {
+    "32mib": 2**25,
+    "mib": 2**20,
+    "1gib": 2**30,
+    "gib": 2**30,
+    "gb": 10**9,
+    "mb": 10**6,
+    "tb": 10**12,
+}
 _WRITES = frozenset({"write", "writes", "written", "wts"})
 _FLASH = frozenset({"flash", "flsh", "nand", "media"})
 
@@ -96,7 +104,9 @@ def _by_words(lower: str) -> Meaning | None:
             return None
         if _FLASH & set(words):
             return Meaning("flash", unit)
-        return Meaning("written", unit) if {"host", "lifetime", "total", "hst"} & set(words) else None
+        return (
+            Meaning("written", unit) if {"host", "lifetime", "total", "hst"} & set(words) else None
+        )
     about = {"life", "lifetime", "endurance"} & set(words)
     if not about or {"spare", "spares", "capacitor", "cap", "sys", "system", "slc"} & set(words):
         return None
@@ -149,11 +159,14 @@ def _table() -> dict[str, Any]:
 @functools.cache
 def _meanings() -> tuple[dict[str, Meaning], list[Mapping[str, Any]]]:
     known = {
-        name.lower(): Meaning.of(entry) for entry in _table()["attributes"] for name in entry["names"]
+        name.lower(): Meaning.of(entry)
+        for entry in _table()["attributes"]
+        for name in entry["names"]
     }
     return known, _table()["exceptions"]
 
 
+@functools.cache
 def _of_model(model: str | None) -> Mapping[str, Any] | None:
     if model is None:
         return None

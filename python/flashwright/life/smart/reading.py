@@ -218,7 +218,9 @@ class Interval:
                 raise SmartError(f"found the {name} {was} and {now}, expected one drive", "")
         hours = _grown("power-on hours", old.power_on_hours, new.power_on_hours)
         written = _grown("data written", old.bytes_written, new.bytes_written)
-        flash = _grown("data written to the flash", old.flash_bytes_written, new.flash_bytes_written)
+        flash = _grown(
+            "data written to the flash", old.flash_bytes_written, new.flash_bytes_written
+        )
         used = _grown("life used", old.used, new.used)
         days = None
         if old.taken_at is not None and new.taken_at is not None and new.taken_at > old.taken_at:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from flashwright.life.smart.ata import attribute
@@ -52,7 +52,7 @@ def _leading(value: str) -> float | None:
 
 
 def _nvme(text: str) -> dict[str, Any]:
-    log = {}
+    log: dict[str, float] = {}
     for line in text.splitlines():
         found = _LINE.fullmatch(line)
         number = None if found is None else _leading(found["value"] or "")
@@ -62,14 +62,18 @@ def _nvme(text: str) -> dict[str, Any]:
 
 
 def _smartctl(text: str) -> dict[str, Any]:
-    table, statistics, lines = [], {}, {}
+    table: list[dict[str, Any]] = []
+    statistics: dict[str, int] = {}
+    lines: dict[str, str] = {}
     for line in text.splitlines():
         row, statistic, told = (
             pattern.fullmatch(line) for pattern in (_ATTRIBUTE, _STATISTIC, _LINE)
         )
         if row is not None:
             raw = row["raw"]
-            number = int(raw, 16) if re.fullmatch(r"0x[0-9a-f]{1,16}", raw) else count(raw.split(" ")[0])
+            number = (
+                int(raw, 16) if re.fullmatch(r"0x[0-9a-f]{1,16}", raw) else count(raw.split(" ")[0])
+            )
             value = None if row["value"] == "---" else int(row["value"])
             table.append(attribute(int(row["id"]), row["name"], value, number, raw))
         elif statistic is not None:
@@ -91,7 +95,9 @@ def _smartctl(text: str) -> dict[str, Any]:
     for name in ("user_capacity", "namespace_1_size_capacity", "total_nvm_capacity"):
         if name in lines and "user_capacity" not in drive:
             drive["user_capacity"] = {"bytes": _leading(lines[name])}
-    sectors = lines.get("sector_size", lines.get("sector_sizes", lines.get("logical_block_size", "")))
+    sectors = lines.get(
+        "sector_size", lines.get("sector_sizes", lines.get("logical_block_size", ""))
+    )
     drive["logical_block_size"] = _leading(sectors)
     turns = lines.get("rotation_rate", "")
     drive["rotation_rate"] = 0 if turns.startswith("Solid") else _leading(turns)
@@ -135,7 +141,7 @@ def _time(text: str) -> float | None:
         at = datetime.datetime.strptime(found[1], "%b %d %H:%M:%S %Y")
     except ValueError:
         return None
-    return at.replace(tzinfo=datetime.timezone.utc).timestamp()
+    return at.replace(tzinfo=datetime.UTC).timestamp()
 
 
 def is_table(text: str) -> bool:
@@ -144,25 +150,31 @@ def is_table(text: str) -> bool:
     return "," in head and bool(re.search(r"\bsmart_[0-9]+_raw\b", head))
 
 
-def from_table(text: str) -> Iterator[dict[str, Any]]:
+def from_table(text: str, wanted: Callable[[str | None], bool]) -> Iterator[dict[str, Any]]:
     """The readings in a table as Backblaze publishes them, in the shape of smartctl's JSON.
 
     Parameters
     ----------
     text : str
         A line a drive and day.
+    wanted : callable
+        Whether a model is read; most lines of such tables are of disks.
     """
     for row in csv.DictReader(text.splitlines()):
+        if not wanted(row.get("model")):
+            continue
         table = []
-        for column, raw in row.items():
-            found = re.fullmatch(r"smart_([0-9]{1,3})_raw", column or "")
-            if found is not None and raw:
-                value = row.get(f"smart_{found[1]}_normalized")
-                table.append(attribute(int(found[1]), "", amount(value), amount(raw), None))
+        columns = (re.fullmatch(r"smart_([0-9]{1,3})_\w+", str(column)) for column in row)
+        for number in dict.fromkeys(found[1] for found in columns if found is not None):
+            value, raw = (
+                amount(row.get(f"smart_{number}_{each}")) for each in ("normalized", "raw")
+            )
+            if value is not None or raw is not None:
+                table.append(attribute(int(number), "", value, raw, None))
         at = None
         try:
             day = datetime.date.fromisoformat(row.get("date") or "")
-            at = datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.timezone.utc).timestamp()
+            at = datetime.datetime(day.year, day.month, day.day, tzinfo=datetime.UTC).timestamp()
         except ValueError:
             pass
         yield {
