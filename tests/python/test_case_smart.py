@@ -62,10 +62,12 @@ def test_wear_in_the_raw_value_is_named(command: Cli) -> None:
     assert found["sources"]["used"]["field"] == found["used_from"] == "231 SSD_Life_Left"
 
 
-def test_consent_reads_the_same() -> None:
+def test_consent_reads_the_same(command: Cli) -> None:
     known = costs.Endurance.of(None, FILES / "rawlife.json", 240 * 10**9)
     assert known.used == pytest.approx(0.29)
     assert known.bytes_rated == pytest.approx(40_000 * 2**30 / 0.29)
+    said = command("probe", "sim:ssd-b", "--plan", "--quick", "--smart", FILES / "rawlife.json")
+    assert "29 % used before" in said.out
     # Of a drive whose wear is not known, none is said.
     assert costs.Endurance.of(None, FILES / "wrd.json", 240 * 10**9).used is None
 

@@ -1,12 +1,17 @@
 """SMART data in other files: logs of vendors, text, tables, several drives, two moments."""
 
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conftest import Cli
 from flashwright.life import smart
+
+HERE = Path(__file__).parent
 
 # --- other files ---
 
@@ -138,6 +143,18 @@ def test_several_drives(tmp_path: Path, command: Cli) -> None:
         smart.read(path)
     path.write_text(json.dumps([one, two]))
     assert len(smart.read_drives([path])) == 2
+    path.write_text(json.dumps([LOG, LOG]))
+    assert len(smart.read_drives([path])) == 2
+    said = command("lifetime", "smart", path, path)
+    assert said.status == 2 and "found several drives without serial numbers" in said.err
+    # A disk among them is left out, and said.
+    disk = {"smartctl": {}, "device": {"protocol": "ATA"}, "rotation_rate": 7200}
+    for text in (json.dumps([disk, whole[0]]), json.dumps(disk) + "\n" + json.dumps(whole[0])):
+        path.write_text(text)
+        said = command("lifetime", "smart", path)
+        assert said.status == 0 and "left out beside it: found a disk of 7,200 turns" in said.err
+    path.write_text(json.dumps([disk, disk]))
+    assert "error: " in command("lifetime", "smart", path).err
 
 
 # --- two moments ---
@@ -211,3 +228,48 @@ def test_daily_readings_in_a_table(tmp_path: Path, command: Cli) -> None:
     assert (
         said.status == 2 and "whose attributes are known by their numbers (ST4000DM000)" in said.err
     )
+
+
+def test_anything_in_the_place_of_a_value_is_no_crash() -> None:
+    """Every value of every kind of file is replaced by odd ones: a figure, nothing, or one error."""
+    odd: tuple[Any, ...] = (
+        None,
+        -1,
+        1e308,
+        2**200,
+        "x",
+        "",
+        [],
+        {},
+        True,
+        [[1]],
+        {"raw": {}},
+        float("nan"),
+        "9" * 50,
+    )
+    whole = [
+        json.loads(path.read_text())
+        for path in (HERE / "cases" / "smart").glob("*.json")
+        if "nan}" not in path.read_text()
+    ]
+    for value in whole:
+        for path in places(value):
+            for each in odd:
+                with contextlib.suppress(smart.SmartError):
+                    found = smart.parse(put(value, path, each))
+                    assert found.used is None or 0 <= found.used <= 2.55
+                    assert found.power_on_hours is None or 0 <= found.power_on_hours < 351_000
+
+
+def places(value: Any) -> Iterator[tuple[Any, ...]]:
+    """The path to each value within a value."""
+    if isinstance(value, dict | list):
+        for key in list(value) if isinstance(value, dict) else range(len(value)):
+            yield (key,)
+            yield from ((key, *inner) for inner in places(value[key]))
+
+
+def put(value: Any, path: tuple[Any, ...], each: object) -> Any:
+    copy = value.copy()
+    copy[path[0]] = each if len(path) == 1 else put(value[path[0]], path[1:], each)
+    return copy

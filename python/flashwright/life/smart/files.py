@@ -11,7 +11,7 @@ from pathlib import Path
 from flashwright.life.smart import names
 from flashwright.life.smart.facts import Facts, SmartError
 from flashwright.life.smart.judge import judge
-from flashwright.life.smart.logs import drives_of
+from flashwright.life.smart.logs import drives_of, of_each
 from flashwright.life.smart.reading import Smart
 from flashwright.life.smart.texts import from_table, from_text, is_table
 from flashwright.support.arguments import checked
@@ -69,9 +69,16 @@ def read_drives(paths: Sequence[Path]) -> list[tuple[Smart, ...]]:
     found: list[Facts] = []
     for path in paths:
         try:
-            found.extend(_in_file(path))
+            logs = list(_in_file(path))
         except SmartError as error:
             raise SmartError(f"{path}: {error}", error.hint) from None
+        kinds = [facts.kind for facts in logs if facts.serial is None]
+        if len(paths) > 1 and len(set(kinds)) < len(kinds):
+            raise SmartError(
+                f"{path}: found several drives without serial numbers, expected one in each of several files",
+                "`smartctl -j -x DEVICE` prints the serial number",
+            )
+        found.extend(logs)
     drives = []
     for logs in _by_drive(found, len(paths)):
         try:
@@ -126,20 +133,17 @@ def _in_file(path: Path) -> Iterator[Facts]:
         except SmartError as error:
             fault = fault or error
     if not values:
-        drives = [facts for drive in from_text(text) for facts in drives_of(drive)]
+        drives = list(of_each(from_text(text), drives_of))
         if not drives:
             raise fault or SmartError(
                 "not SMART data: found text that neither smartctl nor nvme-cli prints"
             )
         yield from drives
         return
-    found = False
-    for value in values:
-        for facts in drives_of(value):
-            found = True
-            yield facts
-    if not found:
+    drives = list(of_each(values, drives_of))
+    if not drives:
         raise SmartError(_no_smart_data())
+    yield from drives
 
 
 def _text_of(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from flashwright.life.smart.ata import ALL, read_ata
@@ -18,7 +18,7 @@ from flashwright.life.smart.facts import (
     text,
 )
 
-__all__ = ["drives_of"]
+__all__ = ["drives_of", "of_each"]
 
 _SMART_LOG = "nvme smart-log -o json DEVICE"
 _DEPTH_MOST = 6
@@ -45,12 +45,42 @@ def drives_of(value: object) -> Iterator[Facts]:
     yield from _walk(value, 0)
 
 
+def of_each(values: Iterable[object], read: Callable[[object], Iterable[Facts]]) -> Iterator[Facts]:
+    """What is found in each of several values; what can't be read among others, such as a disk, is noted.
+
+    Parameters
+    ----------
+    values : iterable
+        What may be drives.
+    read : callable
+        Gives the drives in one of them.
+
+    Raises
+    ------
+    SmartError
+        If none can be read.
+    """
+    found: list[Facts] = []
+    faults: list[SmartError] = []
+    for value in values:
+        try:
+            found.extend(read(value))
+        except SmartError as error:
+            faults.append(error)
+    if faults and not found:
+        raise faults[0]
+    if faults:
+        found[0].notes.append(
+            f"left out beside it: {', '.join(sorted({str(each) for each in faults}))}"
+        )
+    yield from found
+
+
 def _walk(value: object, depth: int) -> Iterator[Facts]:
     if depth > _DEPTH_MOST:
         return
     if isinstance(value, list):
-        for each in value:
-            yield from _walk(each, depth + 1)
+        yield from of_each(value, lambda each: _walk(each, depth + 1))
         return
     if not isinstance(value, Mapping):
         return
