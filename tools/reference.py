@@ -27,6 +27,7 @@ from flashwright.blackbox.characterize import EXPERIMENTS
 from flashwright.blackbox.confidence import caps
 from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.probes.limits import PART_TEXT, READS_TEXT
+from flashwright.cli.root import COMMANDS, load
 from flashwright.drive.catalogue import catalogue, shared_keys
 from flashwright.drive.description import devices
 from flashwright.run.ssd import Ssd
@@ -37,29 +38,16 @@ EXAMPLES = ROOT / "examples"
 TYPES = ROOT / "python" / "flashwright" / "run" / "run_report.py"
 HEAD = "<!-- Written by `make generate`; change the code instead. -->\n\n"
 
-COMMANDS: tuple[tuple[str, ...], ...] = (
-    (),
-    ("simulate",),
-    ("compare",),
-    ("sweep",),
-    ("replay",),
-    ("probe",),
-    ("characterize",),
-    ("advise", "space"),
-    ("advise", "host"),
-    ("lifetime", "formula"),
-    ("lifetime", "simulate"),
-    ("lifetime", "forecast"),
-    ("lifetime", "smart"),
-    ("reproduce",),
-    ("trace", "info"),
-    ("trace", "convert"),
-    ("trace", "fit"),
-    ("trace", "record"),
-    ("policies",),
-    ("devices",),
-    ("schema",),
-)
+
+def command_paths() -> list[tuple[str, ...]]:
+    """The words of every command: the program, each command, each command of a group."""
+    paths: list[tuple[str, ...]] = [()]
+    for name in (name for group in COMMANDS.values() for name in group):
+        command = load(name)
+        listed = getattr(command, "commands", {})
+        below = [each for each in listed if not listed[each].hidden]
+        paths += [(name, each) for each in below] if below else [(name,)]
+    return paths
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -72,7 +60,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def commands() -> str:
     """What each command takes, as its help says it."""
     page = "# Commands\n\n"
-    for command in COMMANDS:
+    for command in command_paths():
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             cli.run([*command, "--help"])
