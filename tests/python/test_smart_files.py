@@ -125,6 +125,9 @@ def test_text(tmp_path: Path) -> None:
     assert read(tmp_path, grouped).capacity == 240_057_409_536
     sas = read(tmp_path, TEXT_SAS)
     assert (sas.used, sas.bytes_written, sas.power_on_hours) == (0.07, 812_345.678e9, 21_000)
+    # Without the head, as of `smartctl -A`.
+    assert read(tmp_path, TEXT_SAS[TEXT_SAS.index("Percentage") :]).used == 0.07
+    assert read(tmp_path, TEXT[TEXT.index("ID#") :]).used == pytest.approx(0.29)
     nvme = "Percentage Used:    12%\nData Units Written:  682,594,316 [349 TB]\nPower On Hours: 1,234\n"
     assert read(tmp_path, nvme).bytes_written == 682_594_316 * 512_000
 

@@ -266,7 +266,9 @@ def _amplification(
     least = 0.0 if facts.compresses else _AMPLIFICATION_LEAST
     if least <= ratio <= _AMPLIFICATION_MOST:
         return Figure(
-            ratio, f"{flash.field} over {written.field}", "to the flash over from the host"
+            ratio,
+            f"{flash.field} over {written.field}",
+            "bytes to the flash over bytes from the host",
         )
     notes.append(
         f"{flash.field} says {decimal(flash.value)} to the flash, {written.field} {decimal(written.value)} from the "

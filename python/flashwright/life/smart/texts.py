@@ -37,7 +37,9 @@ def from_text(text: str) -> Iterator[dict[str, Any]]:
     for part in parts[1:]:
         yield _smartctl(part)
     # Without its head, as of `smartctl -A`.
-    if len(parts) == 1 and any(_ATTRIBUTE.fullmatch(line) for line in text.splitlines()):
+    if len(parts) == 1 and (
+        "endurance indicator:" in text or any(map(_ATTRIBUTE.fullmatch, text.splitlines()))
+    ):
         yield _smartctl(text)
     elif len(parts) == 1:
         log = _nvme(text)
