@@ -402,8 +402,8 @@ def smart() -> str:
     page = (
         "# SMART attributes of SATA drives\n\n"
         f"What `lifetime smart` and `--smart` read, by the names that smartctl gives attributes ({names.source()}, "
-        f"{len(families)} families of flash drives). Device statistics go first where a drive has them. A family without "
-        "an entry in a column does not say it there.\n\n## How each kind is read\n\n"
+        f"{len(families)} families of flash drives). Device statistics go first where a drive has them. A family "
+        "without an entry in a column does not say it there.\n\n## How each kind is read\n\n"
     )
     kinds = [
         (figure, kind, rule) for figure, rules in _RULES.items() for kind, rule in rules.items()
