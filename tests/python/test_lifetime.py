@@ -442,21 +442,22 @@ def test_missing_fields_are_named_with_what_prints_them(command: Cli) -> None:
     assert said.json["missing"] == [
         {
             "field": "percentage used or a wear attribute",
-            "run": "smartctl -j -a DEVICE -l devstat",
+            "run": "smartctl -j -x DEVICE",
         }
     ]
-    assert "note: percentage used or a wear attribute: not in the file; `smartctl -j -a" in said.err
+    assert "note: percentage used or a wear attribute: not in the file; `smartctl -j -x" in said.err
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ('{"smartctl": {', "not whole JSON: line 1"),
-        ("smartctl 7.4 ...\nSMART/Health", "not whole JSON"),
+        ("smartctl 7.4 ...\nSMART/Health", "found text that neither smartctl nor nvme-cli prints"),
         ("[1, 2]", "not SMART data"),
         ('{"a": 1}', "not SMART data"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"smartctl": {}, "device": {"protocol": "SCSI"}}', "found protocol SCSI"),
+        ('{"smartctl": {}, "device": {"protocol": "SCSI"}}', "no attributes and no health log"),
+        ('{"smartctl": {}, "device": {"protocol": "USB"}}', "found protocol USB"),
         ('{"smartctl": {}, "device": {"protocol": "NVMe"}}', "no attributes and no health log"),
         ('{"smartctl": {}, "device": {"protocol": "ATA"}}', "says neither how much was written"),
         ('{"smartctl": 3, "device": [1], "ata_smart_attributes": {"table": 5}}', "no attributes"),
