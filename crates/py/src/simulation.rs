@@ -187,8 +187,8 @@ impl Simulation {
         self.with(py, |state| Ok(state.run.closeup().is_some()))
     }
 
-    /// Erases of all blocks since the drive was new, and pages that the host has written since then.
-    fn wear(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+    /// Erases of all blocks since the drive was new, and pages and bytes that the host has written since then.
+    fn wear(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
         self.with(py, |state| Ok(state.run.wear()))
     }
 

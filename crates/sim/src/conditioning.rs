@@ -225,7 +225,7 @@ fn play(
 pub(crate) fn totals(machine: &Machine) -> Totals {
     let counters = machine.ssd().flash().counters();
     Totals {
-        host_pages: machine.host_pages_written(),
+        host_pages: machine.written().pages,
         programs: counters.total(OpKind::Program),
         erases: counters.total(OpKind::Erase),
         wear_programs: counters.get(OpKind::Program, Cause::Wear),

@@ -385,7 +385,8 @@ impl History {
             why: String::new(),
             mend: None,
         };
-        if measured.total() == 0.0 {
+        // Pages of a window that has not ended yet are written as well.
+        if measured.total() == 0.0 && self.now.host_pages == self.last.host_pages {
             settled.verdict = Verdict::None;
             settled.why = "the host wrote nothing, so no cleaning decides the figures".into();
             return settled;
@@ -729,6 +730,17 @@ mod tests {
             ]
         );
         assert_eq!(verdict(0, 5000), Verdict::Transient, "it is measured with the moves of its beginning");
+    }
+
+    #[test]
+    fn the_first_pages_are_written_though_they_fill_no_window() {
+        let mut history = History::new(Totals::default(), 4_096_000, 100, false);
+        history.begin_measuring(Totals::default(), 0);
+        assert_eq!(history.verdict(false).verdict, Verdict::None);
+        history.note(Totals { host_pages: 1, programs: 1, ..Totals::default() }, 1);
+        let settled = history.verdict(false);
+        assert_eq!((settled.verdict, settled.interval), (Verdict::Transient, None));
+        assert_eq!(settled.why, "too little was written to decide: 0 erases per block");
     }
 
     #[test]

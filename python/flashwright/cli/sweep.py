@@ -235,6 +235,7 @@ def _document(found: SweepResult, file: Path) -> dict[str, object]:
 
 _SHOWN: dict[str, tuple[page.Column, Callable[[float | None], str]]] = {
     "write_amplification": (page.Column("write amplification", 95), units.number),
+    "write_amplification_bytes": (page.Column("by bytes", 94), units.number),
     "throughput.iops": (page.Column("IOPS", 90), units.count),
     "response_time_ns.all.mean": (page.Column("mean response", 85), units.time),
     "response_time_ns.all.p99": (page.Column("99 % response", 80), units.time),
@@ -245,6 +246,8 @@ _SHOWN: dict[str, tuple[page.Column, Callable[[float | None], str]]] = {
 def _show_summary(found: SweepResult) -> None:
     summaries = found.summaries
     names = [name for name in _SHOWN if any(name in each.figures for each in summaries)]
+    if not any(each.amplifications_differ for each in summaries):
+        names = [name for name in names if name != "write_amplification_bytes"]
     heads = [_SHOWN[name][0] for name in names]
     keys = [page.Column(key, 100, number=False) for key in found.keys]
     counts = page.Column("runs", 60), page.Column("settled", 97)

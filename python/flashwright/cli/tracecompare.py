@@ -176,6 +176,7 @@ class _Played:
 
 _FIGURES: tuple[tuple[str, str, Any], ...] = (
     ("write amplification", "write_amplification", units.number),
+    ("write amplification by bytes", "write_amplification_bytes", units.number),
     ("p50 of reads", "response_time_ns/read/p50", units.time),
     ("p99 of reads", "response_time_ns/read/p99", units.time),
     ("p50 of writes", "response_time_ns/write/p50", units.time),

@@ -16,8 +16,10 @@ from flashwright.run.pages.keyfigures import Figure
 from flashwright.run.pages.means import LINES_MOST, EstimateView, MeansView, means_drawn
 from flashwright.run.pages.sweep import amount
 
+_BY_BYTES = "write_amplification_bytes"
 _FIGURES = (
     Figure("Write amplification", "write_amplification", text.significant),
+    Figure("Write amplification by bytes", _BY_BYTES, text.significant),
     Figure("IOPS", "throughput.iops", text.count),
     Figure("Mean response", "response_time_ns.all.mean", text.time_ns),
     Figure("99 % response", "response_time_ns.all.p99", text.time_ns),
@@ -41,6 +43,8 @@ class SummaryView(MeansView, Protocol):
     def failed(self) -> int: ...
     @property
     def different(self) -> int: ...
+    @property
+    def amplifications_differ(self) -> bool: ...
 
 
 class SweepView(Protocol):
@@ -161,6 +165,8 @@ def _split(summaries: Sequence[SummaryView]) -> str | None:
 
 def _table(found: SweepView) -> Table:
     figures = [f for f in _FIGURES if any(f.path in each.figures for each in found.summaries)]
+    if not any(each.amplifications_differ for each in found.summaries):
+        figures = [figure for figure in figures if figure.path != _BY_BYTES]
     rows = []
     for each in found.summaries:
         settings = [text.setting(each.varied.get(key)) for key in found.keys]

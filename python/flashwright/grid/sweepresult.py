@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from flashwright.grid.combinations import Combination, repeated
 from flashwright.grid.points import Outcome, Point
+from flashwright.run.flatfigures import flat_figures
 from flashwright.run.overseeds import different, estimate_of
-from flashwright.run.results import flat_figures
+from flashwright.run.parts import amplifications_differ
 from flashwright.run.warned import Gathered, gathered
 from flashwright.support.estimate import Estimate
 from flashwright.support.tablefiles import write_parquet
@@ -26,6 +27,7 @@ __all__ = ["FIGURES", "Case", "Summary", "SweepResult"]
 
 FIGURES = (
     "write_amplification",
+    "write_amplification_bytes",
     "throughput.iops",
     "response_time_ns.all.mean",
     "response_time_ns.all.p99",
@@ -90,6 +92,11 @@ class Summary:
     settled: int
     figures: Mapping[str, Estimate]
     label: str = ""
+
+    @property
+    def amplifications_differ(self) -> bool:
+        """Whether write amplification by bytes is another figure than that by pages."""
+        return amplifications_differ({name: each.mean for name, each in self.figures.items()})
 
 
 @dataclass(frozen=True, repr=False)

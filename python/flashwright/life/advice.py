@@ -52,6 +52,7 @@ def _years(text: str) -> float:
 
 _METRICS = {
     "write-amplification": _Metric(True, "2", _plain),
+    "write-amplification-bytes": _Metric(True, "2", _plain),
     "mean": _Metric(True, "500us", _time),
     "p99": _Metric(True, "5ms", _time),
     "p99.9": _Metric(True, "20ms", _time),
@@ -243,6 +244,7 @@ class Point:
         times = j["response_time_ns"]["all"]
         found: dict[str, float | None] = {
             "write-amplification": j["write_amplification"],
+            "write-amplification-bytes": j["write_amplification_bytes"],
             "mean": times["mean"],
             "p99": times["p99"],
             "p99.9": times["p99_9"],
@@ -283,6 +285,7 @@ class Point:
             "write_amplification": self.value("write-amplification"),
             "write_amplification_low": None if interval is None else interval[0],
             "write_amplification_high": None if interval is None else interval[1],
+            "write_amplification_bytes": self.value("write-amplification-bytes"),
             "iops": self.value("iops"),
             "bytes_per_s": self.value("throughput"),
             "mean_ns": self.value("mean"),

@@ -111,7 +111,7 @@ def _life(variant: Variant, cycles: int) -> float | None:
     result = run.result()
     if result is None:
         return None
-    return lifetime.Endurance.of(result, None if made is None else made.host_pages).host_bytes
+    return lifetime.Endurance.of(result, made).host_bytes
 
 
 def _quiet_process() -> None:
@@ -325,7 +325,9 @@ def advise(
             finished = False
     if not points and finished:
         # The drive that is the easiest to make.
-        raise ConfigError(failures[min(failures)], "none of the utilizations asked for can be played")
+        raise ConfigError(
+            failures[min(failures)], "none of the utilizations asked for can be played"
+        )
     ordered = [points[u] for u in sorted(points)]
     confirmed = [point for point in ordered if point.confirmation is not None]
     return Advice(

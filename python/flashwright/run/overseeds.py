@@ -50,6 +50,7 @@ class Seeded(Protocol):
 
 FIGURES: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
     "write_amplification": lambda j: j["write_amplification"],
+    "write_amplification_bytes": lambda j: j["write_amplification_bytes"],
     "throughput.iops": lambda j: j["throughput"]["iops"],
     "response_time_ns.all.mean": lambda j: j["response_time_ns"]["all"]["mean"],
     "response_time_ns.all.p99": lambda j: j["response_time_ns"]["all"]["p99"],

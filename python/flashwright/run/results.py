@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from flashwright.errors import MissingResultError, WorkloadError
-from flashwright.run.parts import Latencies, Settled, Snapshots, Warned
+from flashwright.run.parts import Latencies, Settled, Snapshots, Warned, amplifications_differ
 from flashwright.run.run_report import Report
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
@@ -173,9 +173,23 @@ class RunResult(Reported, Tabular):
     def write_amplification(self) -> float | None:
         """Flash pages programmed per page that the host asked to write; None if it wrote none.
 
-        Below 1 where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
+        A page that a request writes in part counts as a page; :attr:`write_amplification_bytes` is per byte. Below 1
+        where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
         """
         return self.json["write_amplification"]
+
+    @property
+    def write_amplification_bytes(self) -> float | None:
+        """Bytes programmed per byte that the host wrote, as drives count it; None if it wrote none.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play("uniform:write=1,size=512", requests=1000)
+        >>> run.write_amplification, run.write_amplification_bytes
+        (1.0, 8.0)
+        """
+        return self.json["write_amplification_bytes"]
 
     @property
     def settled(self) -> Settled:
@@ -267,6 +281,8 @@ class RunResult(Reported, Tabular):
             if amplification is None
             else f"write amplification {amplification:.3f}"
         )
+        if amplifications_differ(self.json):
+            shown += f" by pages, {self.write_amplification_bytes:.3f} by bytes"
         requests = self.json["measured"]["requests"]
         return f"RunResult({self.label}: {self.json['workload']}, {requests:,} requests, {shown})"
 

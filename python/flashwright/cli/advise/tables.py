@@ -7,6 +7,7 @@ from typing import Any
 
 from flashwright.cli.render import page, units
 from flashwright.life.advise import Advice, Point
+from flashwright.run.parts import amplifications_differ
 
 __all__ = ["show", "unmet"]
 
@@ -53,11 +54,13 @@ def show(found: Advice, document: dict[str, Any]) -> None:
         *(("warning", str(each)) for each in found.warnings),
     ]
     out.print(page.grid(rows))
+    by_bytes = any(amplifications_differ(point.result.json) for point in found.points)
     table = page.plain_table(
         page.Column("reserved", 100),
         page.Column("utilization", 95),
         page.Column("WA", 99),
         page.Column("95 % of WA", 62),
+        *([page.Column("WA by bytes", 98)] if by_bytes else []),
         page.Column("settled", 98, number=False),
         page.Column("IOPS", 80),
         page.Column("mean", 70),
@@ -73,6 +76,7 @@ def show(found: Advice, document: dict[str, Any]) -> None:
             f"{point.utilization:g}",
             _shown("write-amplification", point.value("write-amplification")),
             units.interval(point.interval("write-amplification")),
+            *([units.number(point.value("write-amplification-bytes"))] if by_bytes else []),
             units.VERDICTS[point.verdict],
             *(_shown(metric, point.value(metric)) for metric in ("iops", "mean", "p99", "p99.9")),
             units.size(point.life_bytes) if point.life_bytes is not None else "-",

@@ -10,6 +10,7 @@ from flashwright.cli.render import units
 from flashwright.cli.render.fit import Column, Table
 from flashwright.cli.render.page import console, grid, pace, plain_table, precondition, warnings
 from flashwright.run.overseeds import groups_of
+from flashwright.run.parts import amplifications_differ
 from flashwright.run.results import RunResult, Runs
 
 __all__ = ["seed_notes", "show_comparison", "show_over_seeds"]
@@ -22,9 +23,12 @@ class _Figure(Column):
     show: Callable[[float | None], str]
     of: Callable[[Mapping[str, Any]], float | None]
     always: bool = True
+    where: Callable[[Mapping[str, Any]], bool] | None = None
 
     def wanted(self, runs: Sequence[Mapping[str, Any]]) -> bool:
         """Whether it is there for these runs."""
+        if self.where is not None:
+            return any(self.where(run) for run in runs)
         return self.always or any(self.of(run) is not None for run in runs)
 
 
@@ -73,14 +77,22 @@ def _comparison(table_ram: bool) -> list[_Figure]:
         of: str | Callable[[Mapping[str, Any]], float | None],
         *,
         always: bool = True,
+        where: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> _Figure:
         found = _path(of) if isinstance(of, str) else of
-        return _Figure(name, importance, show=show, of=found, always=always)
+        return _Figure(name, importance, show=show, of=found, always=always, where=where)
 
     response = "response_time_ns/all"
     columns = [
         figure("requests", 60, units.count, "measured/requests"),
         figure("WA", 99, units.number, "write_amplification"),
+        figure(
+            "WA by bytes",
+            98,
+            units.number,
+            "write_amplification_bytes",
+            where=amplifications_differ,
+        ),
         figure("settled", 98, _verdict, _verdict_number, always=False),
         figure("IOPS", 97, units.count, "throughput/iops"),
         figure("mean", 95, units.time, f"{response}/mean"),
@@ -182,11 +194,17 @@ def show_over_seeds(runs: Runs) -> None:
     """Print means over seeds, each with half the width of its 95 % interval where there is one."""
     figures: dict[str, tuple[str, Callable[[float | None], str]]] = {
         "write_amplification": ("WA", units.number),
+        "write_amplification_bytes": ("WA by bytes", units.number),
         "throughput.iops": ("IOPS", units.count),
         "response_time_ns.all.mean": ("mean", units.time),
         "response_time_ns.all.p99": ("p99", units.time),
     }
     groups = groups_of(runs)
+    if not any(
+        amplifications_differ({name: each.mean for name, each in group.figures.items()})
+        for group in groups
+    ):
+        del figures["write_amplification_bytes"]
     table = plain_table(
         Column("mean over seeds", 100, number=False),
         Column("seeds", 60),

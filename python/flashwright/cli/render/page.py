@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 
 from flashwright.cli.render import flash, units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
+from flashwright.run.parts import amplifications_differ
 from flashwright.run.results import RunResult
 from flashwright.run.warned import gathered
 
@@ -227,6 +228,8 @@ _SEARCH = {
 def _amplification(figures: Mapping[str, Any]) -> str:
     """Write amplification with its interval, and whether it is of a settled drive."""
     text = units.number(figures["write_amplification"])
+    if amplifications_differ(figures):
+        text += " by pages"
     settled = figures["settled"]
     if settled is None or settled["verdict"] == "none":
         return text
@@ -242,10 +245,18 @@ def _amplification(figures: Mapping[str, Any]) -> str:
     return f"{text}{within}, settled"
 
 
+def by_bytes(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A row for write amplification by bytes, where it is not that by pages."""
+    if not amplifications_differ(figures):
+        return []
+    found = units.number(figures["write_amplification_bytes"])
+    return [("by bytes", f"{found}, as drives count it: NAND writes over host writes")]
+
+
 def _figures(result: RunResult) -> RenderableType:
     j = result.json
     wear = j["wear"]["erases_per_block"]
-    rows = [("", ""), ("write amplification", _amplification(j))]
+    rows = [("", ""), ("write amplification", _amplification(j)), *by_bytes(j)]
     if (into := j["host"]["pages_into_flash"]) != j["host"]["pages_written"]:
         of_those = units.number(j["write_amplification_into_flash"])
         rows.append(

@@ -215,7 +215,7 @@ def _meanings(runs: Sequence[RunView], badges: Sequence[Sequence[Badge]]) -> lis
     known = (
         (text.in_words(figure.name) or figure.name, figure.about)
         for figure in KEY_FIGURES
-        if any(number(run.json, figure.path) is not None for run in runs)
+        if figure.is_shown(runs)
     )
     return [*found, *known]
 

@@ -66,7 +66,7 @@ def tiles_of(run: RunView) -> list[Tile]:
     found = []
     for figure in KEY_FIGURES:
         cell = cells(figure, [run])[0]
-        if cell.value is None:
+        if cell.value is None or not figure.is_shown([run]):
             continue
         beneath = unsettled if figure.cleaning else ""
         if figure.path == "write_amplification":
