@@ -17,6 +17,8 @@ from test_report import embedded
 
 SMART = Path(__file__).parent / "smart"
 LIFE = ("--set", "timing.model=none", "--set", "geometry.blocks-per-plane=64")
+# The recording that is played where nothing is named is larger than such a drive.
+WRAP = ("--addresses", "wrap")
 
 
 def tiny(cycles: int = 40, **settings: object) -> Ssd:
@@ -274,9 +276,9 @@ def test_what_does_not_fit_is_refused(command: Cli, arguments: tuple[str, ...], 
     [
         (("--capacity", "100GB", "--cycles", 9), ("", "formula")),
         (("--smart", SMART / "made-up-nvme-smart-log.json"), (" --smart FILE", "smart FILE")),
-        (("default", "--simulate", *LIFE, "--cycles", 5), (" --simulate", "simulate")),
+        (("default", "--simulate", *LIFE, *WRAP, "--cycles", 5), (" --simulate", "simulate")),
         (
-            ("default", "--simulate", "--fast-forward", *LIFE, "--cycles", 60),
+            ("default", "--simulate", "--fast-forward", *LIFE, *WRAP, "--cycles", 60),
             (" --simulate --fast-forward", "forecast"),
         ),
     ],
@@ -442,21 +444,22 @@ def test_missing_fields_are_named_with_what_prints_them(command: Cli) -> None:
     assert said.json["missing"] == [
         {
             "field": "percentage used or a wear attribute",
-            "run": "smartctl -j -a DEVICE -l devstat",
+            "run": "smartctl -j -x DEVICE",
         }
     ]
-    assert "note: percentage used or a wear attribute: not in the file; `smartctl -j -a" in said.err
+    assert "note: percentage used or a wear attribute: not in the file; `smartctl -j -x" in said.err
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ('{"smartctl": {', "not whole JSON: line 1"),
-        ("smartctl 7.4 ...\nSMART/Health", "not whole JSON"),
+        ("smartctl 7.4 ...\nSMART/Health", "found text that neither smartctl nor nvme-cli prints"),
         ("[1, 2]", "not SMART data"),
         ('{"a": 1}', "not SMART data"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"smartctl": {}, "device": {"protocol": "SCSI"}}', "found protocol SCSI"),
+        ('{"smartctl": {}, "device": {"protocol": "SCSI"}}', "no attributes and no health log"),
+        ('{"smartctl": {}, "device": {"protocol": "USB"}}', "found protocol USB"),
         ('{"smartctl": {}, "device": {"protocol": "NVMe"}}', "no attributes and no health log"),
         ('{"smartctl": {}, "device": {"protocol": "ATA"}}', "says neither how much was written"),
         ('{"smartctl": 3, "device": [1], "ata_smart_attributes": {"table": 5}}', "no attributes"),

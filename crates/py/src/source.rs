@@ -4,7 +4,7 @@ use crate::errors::{TraceError, WorkloadError};
 use flashwright_block::SECTOR_BYTES;
 use flashwright_sim::{OpenError, SourceSpec};
 use flashwright_workload::generate::WorkloadSpec;
-use flashwright_workload::trace::{DeviceFilter, Layout, MapError, TraceOptions};
+use flashwright_workload::trace::{AddressMap, DeviceFilter, Layout, MapError, TraceOptions};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,8 @@ pub struct TraceText {
     skip_bad_lines: bool,
     devices: Option<Vec<String>>,
     overlay: bool,
-    addresses: String,
+    /// None was asked for.
+    addresses: Option<String>,
     repeat: u32,
     // Runs saved by earlier versions lack these.
     #[serde(default = "one")]
@@ -36,6 +37,8 @@ pub struct TraceText {
     range: Option<(u64, u64)>,
     #[serde(default = "one_copy")]
     scale_footprint: u32,
+    #[serde(default)]
+    start: f64,
 }
 
 fn one() -> f64 {
@@ -60,6 +63,7 @@ impl TraceText {
             time_scale: self.time_scale,
             range: self.range.map(|(first, end)| first / SECTOR_BYTES..end / SECTOR_BYTES),
             copies: self.scale_footprint,
+            start: self.start,
             ..TraceOptions::default()
         }
     }
@@ -90,7 +94,10 @@ impl SourceText {
                 path: trace.path.clone().into(),
                 name: trace.name.clone(),
                 options: trace.options(),
-                addresses: trace.addresses.parse().map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
+                addresses: match &trace.addresses {
+                    None => AddressMap::WrapFew,
+                    Some(map) => map.parse().map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
+                },
                 repeat: trace.repeat,
             })),
         }

@@ -285,6 +285,9 @@ impl Simulation {
     fn judged(&self, history: &History) -> Settled {
         let whole_passes = self.settings.warmup_requests == 0 && self.player.as_ref().is_some_and(Player::is_done);
         let mut settled = history.verdict(whole_passes);
+        if settled.verdict == Verdict::NeverCleaned && self.origin.is_trace {
+            settled.mend = Some("--addresses scale, or a smaller drive, if the trace was to fill the drive".into());
+        }
         let search = self.conditioning.as_ref().map(Conditioning::search);
         if let (Verdict::Transient, Some(search), Some(conditioning)) = (settled.verdict, search, &self.conditioning) {
             match search {
@@ -295,7 +298,7 @@ impl Simulation {
                         conditioning.passes(),
                         self.capacities(history.host_pages_before())
                     );
-                    settled.mend = Some("a smaller drive, or --addresses dense, or a longer trace".into());
+                    settled.mend = Some("a smaller drive, or --addresses scale, or a longer trace".into());
                 }
                 Search::GaveUp => {
                     settled.why = format!(

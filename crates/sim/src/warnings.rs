@@ -43,8 +43,8 @@ impl fmt::Display for Warning {
 pub struct Origin {
     /// Whether it is a recorded trace with an end.
     pub is_trace: bool,
-    /// Whether its pages were packed onto the drive in the order of first use.
-    pub is_dense: bool,
+    /// Whether its addresses were packed or scaled onto the drive.
+    pub is_packed: bool,
     /// The pace that the workload states, such as `depth=8`, if the run has another.
     pub overridden: Option<String>,
     /// Whether arrival times are scaled although the workload has none.
@@ -131,15 +131,16 @@ fn never_cleaned(run: &Simulation) -> Option<Warning> {
     Some(warning("never-cleaned", text, Some(format!("--precondition workload{smaller}"))))
 }
 
-/// By the settling rule, the figures are not of a settled drive.
+/// By the settling rule, the figures are not of a settled drive, or of one that never cleans.
 fn not_settled(run: &Simulation) -> Option<Warning> {
     let settled = run.settled();
-    let is_so = matches!(settled.verdict, Verdict::Transient | Verdict::TooShort);
-    let text = match settled.verdict {
-        Verdict::Transient => format!("not settled: {}", settled.why),
-        _ => settled.why,
+    let (code, text) = match settled.verdict {
+        Verdict::Transient => ("not-settled", format!("not settled: {}", settled.why)),
+        Verdict::TooShort => ("not-settled", settled.why),
+        Verdict::NeverCleaned => ("never-cleaned", settled.why),
+        Verdict::Settled | Verdict::None => return None,
     };
-    (is_so && never_cleaned(run).is_none()).then(|| warning("not-settled", text, settled.mend))
+    never_cleaned(run).is_none().then(|| warning(code, text, settled.mend))
 }
 
 /// Requests write parts of pages, so that a page written is less than a page of data.
@@ -394,7 +395,7 @@ pub(crate) fn logical_pages_with_data(ssd: &Ssd) -> u64 {
 /// Settings of a drive that the trace would fill, if that is smaller.
 fn smaller_drive(run: &Simulation) -> Option<String> {
     let (ssd, geometry) = (run.ssd(), run.ssd().flash().geometry());
-    if ssd.config().capacity.logical.0 > 0 || run.origin().is_dense {
+    if ssd.config().capacity.logical.0 > 0 || run.origin().is_packed {
         return None; // the size that fits depends on more than the number of blocks
     }
     let written = run.history().total().host_pages.min(u64::from(ssd.logical_pages()));
@@ -416,7 +417,7 @@ fn two_digits_up(value: f64) -> f64 {
 }
 
 /// A share in percent, with two significant digits.
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent {
         0.0 => "0 %".to_owned(),

@@ -17,6 +17,7 @@ from flashwright.run.run import RunSettings
 from flashwright.run.ssd import Ssd
 from flashwright.support.core import _core
 from flashwright.traces import workloads
+from flashwright.traces.sources import expect_addresses
 
 if TYPE_CHECKING:
     from flashwright.blackbox.target import Range, Target
@@ -31,7 +32,6 @@ __all__ = [
     "TimeScale",
     "TraceOptions",
     "add_options",
-    "bad_addresses",
     "check_closeup",
     "check_snapshots",
     "open_target",
@@ -83,14 +83,6 @@ def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str 
     if not quiet:
         errors.note(f"{old} is an old name; write {so or new}")
     return given
-
-
-def bad_addresses(found: str) -> WorkloadError:
-    """What is wrong with a value of --addresses."""
-    return WorkloadError(
-        f"--addresses: found {found!r}, expected wrap, reject or dense",
-        "wrap: modulo the drive's size; reject: an error beyond it; dense: packed",
-    )
 
 
 TimeScale = Annotated[
@@ -161,7 +153,7 @@ class TraceOptions:
     scale_footprint: ScaleFootprint = 1
 
     def open(
-        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+        self, path: str, addresses: workloads.Addresses | None = None, repeat: int = 1
     ) -> workloads.Trace:
         """The trace at `path`."""
         return workloads.trace(
@@ -184,7 +176,7 @@ class ScaledTraceOptions(TraceOptions):
     time_scale: TimeScale = None
 
     def open(
-        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+        self, path: str, addresses: workloads.Addresses | None = None, repeat: int = 1
     ) -> workloads.Trace:
         """The trace at `path`."""
         trace = super().open(path, addresses, repeat)
@@ -236,8 +228,10 @@ class RunOptions(TraceOptions):
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar="wrap|reject|dense",
-            help="How a trace's addresses beyond the drive's end are handled; default wrap.",
+            metavar="HOW",
+            help="Fit a trace's addresses to the drive: wrap (modulo its size), reject (an error beyond it), dense or "
+            "compact (packed in order of first use or of address), scale[:SHARE] (onto it). Default wrap; an error if "
+            "over 5 % of the requests lie beyond.",
         ),
     ] = None
     time_scale: TimeScale = None
@@ -312,15 +306,13 @@ class RunOptions(TraceOptions):
                 )
             self.refuse_trace_options("--workload")
             return workloads.parse(self.workload)
-        if self.addresses not in (None, "wrap", "reject", "dense"):
-            raise bad_addresses(self.addresses)
-        addresses: Any = self.addresses or "wrap"
+        addresses = expect_addresses(self.addresses, "--addresses")
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
 
-    def refuse_trace_options(self, beside: str) -> None:
+    def refuse_trace_options(self, beside: str, but: Sequence[str] = ()) -> None:
         """Refuse what is for traces only, beside an option that names what is played."""
         for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
-        for option in self.given(for_traces):
+        for option in self.given([name for name in for_traces if name not in but]):
             raise WorkloadError(f"{option}: found with {beside}, expected only with --trace", "")
 
     def settings(self, *, keep_requests: bool = False) -> RunSettings:

@@ -170,10 +170,11 @@ class Settled:
 
     Attributes
     ----------
-    verdict : {"settled", "transient", "too-short", "none"}
+    verdict : {"settled", "transient", "too-short", "none", "never-cleaned"}
         ``settled``: write amplification no longer changed, and the measurement is long enough. ``transient``: it still
         changed, or too little was erased to tell. ``too-short``: the drive had settled, but the measurement can't say
-        its figure to 3 %. ``none``: the host wrote nothing.
+        its figure to 3 %. ``none``: the host wrote nothing. ``never-cleaned``: nothing changes any more, but cleaning
+        moved no page, so that the figures say nothing of what it costs under a load that needs it.
     since_request : int or None
         The measured request from which on the drive was settled; 0 where it was so before.
     confidence : float or None

@@ -215,7 +215,7 @@ class Settled(TypedDict):
     """The option that would make the run settle. Null if none would."""
 
 
-Verdict: TypeAlias = Literal["settled", "transient", "too-short", "none"]
+Verdict: TypeAlias = Literal["settled", "transient", "too-short", "none", "never-cleaned"]
 """The state of a figure that depends on cleaning."""
 
 

@@ -24,6 +24,8 @@ pub struct TraceOptions {
     /// How many copies of the trace are laid side by side, 1 to 64, to scale its footprint. Each begins at another of
     /// its requests; requests and rate grow by the same factor.
     pub copies: u32,
+    /// Share of the requests, from 0 to below 1, after which the trace begins; it ends with its beginning.
+    pub start: f64,
 }
 
 impl Default for TraceOptions {
@@ -37,6 +39,7 @@ impl Default for TraceOptions {
             time_scale: 1.0,
             range: None,
             copies: 1,
+            start: 0.0,
         }
     }
 }

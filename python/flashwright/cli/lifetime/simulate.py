@@ -228,6 +228,7 @@ def _show(
     rows = [
         ("drive", f"{result.json['config']['name']}, {end.cycles:,} erases a block"),
         ("workload", result.json["workload"]),
+        *page.warnings([result]),
         *head,
         ("data endurance", f"{decimal(end.host_bytes)} of host writes"),
         ("drive writes", units.number(end.drive_writes, 1)),

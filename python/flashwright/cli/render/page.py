@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -14,6 +14,7 @@ from flashwright.cli.render import flash, units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
 from flashwright.run.parts import amplifications_differ
 from flashwright.run.results import RunResult
+from flashwright.run.warned import gathered
 
 __all__ = [
     "Column",
@@ -25,6 +26,7 @@ __all__ = [
     "precondition",
     "show_run",
     "times",
+    "warned_rows",
     "warnings",
 ]
 
@@ -159,14 +161,12 @@ def _head(result: RunResult) -> RenderableType:
 
 def warnings(results: Sequence[RunResult]) -> list[tuple[str, str]]:
     """What runs warn of, a row each; of several runs each text once, with the labels of those that it concerns."""
-    concerned: dict[str, list[str]] = {}
-    for result in results:
-        for warned in result.warnings:
-            concerned.setdefault(str(warned), []).append(result.label)
-    return [
-        ("warning", text if len(labels) == len(results) else f"{'; '.join(labels)}: {text}")
-        for text, labels in concerned.items()
-    ]
+    return warned_rows((result.label, result.json["warnings"]) for result in results)
+
+
+def warned_rows(runs: Iterable[tuple[str, Iterable[Mapping[str, Any]]]]) -> list[tuple[str, str]]:
+    """The same from labels and warnings as the JSON of a run has them."""
+    return [("warning", str(each)) for each in gathered(runs)]
 
 
 def _program(figures: dict[str, float]) -> str:
@@ -238,6 +238,8 @@ def _amplification(figures: Mapping[str, Any]) -> str:
     within = (
         "" if settled["interval"] is None else f" (95 %: {units.interval(settled['interval'])})"
     )
+    if settled["verdict"] == "never-cleaned":
+        return f"{text}{within}, NO CLEANING: it moved no page under this load"
     if settled["verdict"] == "too-short":
         return f"{text}{within}; {settled['why']}"
     return f"{text}{within}, settled"

@@ -277,6 +277,7 @@ VERDICTS: dict[str, tuple[str, Tone]] = {
     "transient": ("transient", "warn"),
     "too-short": ("measured too briefly", "warn"),
     "none": ("nothing written", "plain"),
+    "never-cleaned": ("no cleaning", "warn"),
 }
 
 
