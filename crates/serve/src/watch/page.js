@@ -5,6 +5,12 @@ const RAMP = ["#2d1160", "#3b3f8f", "#31688e", "#26838f", "#1f9d8a", "#55b96a", 
 const LEVELS = 64;
 // As in the tables of runs: below this, the two amplifications are shown as one.
 const AMPLIFICATIONS_DIFFER = 0.01;
+const VERDICTS = {
+  settled: "yes",
+  "too-short": "too short",
+  none: "nothing written",
+  "never-cleaned": "no cleaning",
+};
 const SPAN_MAX_S = 120;
 const SPAN_MIN_S = 20;
 const byId = (id) => document.getElementById(id);
@@ -190,12 +196,11 @@ function tell(stats) {
   if (flash) {
     const ratio = (value) => (value === null ? "none" : value.toFixed(3));
     const [pages, bytes] = [stats.write_amplification, stats.write_amplification_bytes];
-    const verdict = stats.settled.verdict.replaceAll("-", " ");
     tiles.unshift(
       ...(differ(stats)
         ? [["write amplification, by pages", ratio(pages)], ["by bytes, as drives count it", ratio(bytes)]]
         : [["write amplification", ratio(pages)]]),
-      ["settled", { settled: "yes", none: "nothing written" }[verdict] ?? `NO: ${verdict}`],
+      ["settled", VERDICTS[stats.settled.verdict] ?? `NO: ${stats.settled.verdict}`],
     );
     tiles.splice(
       -2,
