@@ -356,7 +356,8 @@ impl Played<'_> {
             })?;
         while !replay.step(source, STEP) {}
         let mut report = replay.report();
-        let notes = source.notes();
+        let mut notes = source.notes();
+        notes.extend(source.doubts().iter().map(|doubt| format!("doubtful: {}; {}", doubt.text, doubt.mend)));
         report.report.workload_notes.clone_from(&notes);
         report.report.application = source.application();
         report.report.controller = controller(replay.device());

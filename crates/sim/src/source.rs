@@ -5,7 +5,7 @@ use crate::warnings::Origin;
 use flashwright_block::{Interactive, Nanos, Passes, Request, RequestSource, Seed, SourceError};
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec};
-use flashwright_workload::trace::{AddressMap, MapError, Mapped, TraceError, TraceOptions, TraceReader};
+use flashwright_workload::trace::{AddressMap, Doubt, MapError, Mapped, TraceError, TraceOptions, TraceReader};
 use std::path::PathBuf;
 
 /// What to play.
@@ -61,6 +61,7 @@ pub struct Source {
     pace: Pace,
     requests: Option<u64>,
     notes: Vec<String>,
+    doubts: Vec<Doubt>,
 }
 
 /// The requests that are kept in memory of a trace that is repeated.
@@ -137,6 +138,7 @@ impl SourceSpec {
                     requests: (!spec.is_interactive())
                         .then(|| spec.natural_requests(target).unwrap_or(REQUESTS_DEFAULT)),
                     notes,
+                    doubts: Vec::new(),
                 })
             }
         }
@@ -152,6 +154,8 @@ impl TraceSpec {
         if !reader.label().is_empty() {
             notes.push(reader.label().to_owned());
         }
+        notes.extend_from_slice(reader.notes());
+        let doubts = reader.doubts().to_vec();
         if self.options.copies > 1 {
             notes.push(format!("{} copies of the trace side by side", self.options.copies));
         }
@@ -166,6 +170,7 @@ impl TraceSpec {
             pace: Pace::Open { time_scale: 1.0 },
             requests: None,
             notes,
+            doubts,
         })
     }
 }
@@ -196,6 +201,11 @@ impl Source {
     pub fn application(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
         let figures = self.figures()?;
         Some(figures.into_iter().map(|(name, value)| (name.to_owned(), serde_json::json!(value))).collect())
+    }
+    /// What speaks against the trace as it is read.
+    #[must_use]
+    pub fn doubts(&self) -> &[Doubt] {
+        &self.doubts
     }
     /// What a reader of the result needs to know: labels, how addresses were fitted, lines that were skipped. Complete
     /// once the source was played.

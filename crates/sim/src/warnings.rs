@@ -15,6 +15,7 @@ use crate::simulation::Simulation;
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
+use flashwright_workload::trace::{Doubt, DoubtKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,8 @@ pub struct Origin {
     pub overridden: Option<String>,
     /// Whether arrival times are scaled although the workload has none.
     pub has_no_arrivals: bool,
+    /// What speaks against the trace as it is read.
+    pub doubts: Vec<Doubt>,
 }
 
 /// Reads of pages without data, flushes: their shares of the requests from which on there is a warning.
@@ -57,6 +60,8 @@ const WAITING_MIN: f64 = 4.0;
 
 /// Each rule gives one warning or none.
 const RULES: &[fn(&Simulation) -> Option<Warning>] = &[
+    doubtful_trace,
+    times_go_back,
     never_cleaned,
     not_settled,
     falls_behind,
@@ -80,6 +85,19 @@ pub(crate) fn of(run: &Simulation) -> Vec<Warning> {
 
 fn warning(code: &'static str, text: String, mend: Option<String>) -> Warning {
     Warning { code, text, mend }
+}
+
+/// The columns of the trace hardly mean what its format says.
+fn doubtful_trace(run: &Simulation) -> Option<Warning> {
+    let found = run.origin().doubts.iter().find(|doubt| doubt.kind == DoubtKind::Content)?;
+    let text = format!("the trace is hardly what it is read as: {}", found.text);
+    Some(warning("doubtful-trace", text, Some(found.mend.clone())))
+}
+
+/// Late requests were played with earlier ones, as the user chose.
+fn times_go_back(run: &Simulation) -> Option<Warning> {
+    let found = run.origin().doubts.iter().find(|doubt| doubt.kind == DoubtKind::Order)?;
+    Some(warning("times-go-back", found.text.clone(), Some(found.mend.clone())))
 }
 
 /// The trace never caused cleaning, so the figures say nothing about it.

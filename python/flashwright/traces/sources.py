@@ -10,10 +10,31 @@ from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.traces.piped import is_from_pipe
 
-__all__ = ["Addresses", "Common", "Source", "Trace", "Workload", "parse"]
+__all__ = [
+    "Addresses",
+    "Common",
+    "Events",
+    "Order",
+    "Source",
+    "TimeUnit",
+    "Trace",
+    "Workload",
+    "parse",
+]
 
 Addresses: TypeAlias = Literal["wrap", "reject", "dense"]
 """How a trace's addresses fit a drive: modulo its size, refused beyond, or packed in order of first use."""
+
+
+Order: TypeAlias = Literal["as-is", "sort", "concatenate"]
+"""What is done where times go back: late requests arrive with the one before, are sorted, or begin a following
+recording."""
+
+TimeUnit: TypeAlias = Literal["ns", "us", "ms", "s"]
+"""The unit of a trace's times."""
+
+Events: TypeAlias = Literal["auto", "queue", "issue"]
+"""Which events of a block trace are its requests; auto: queue events, or issue events where there are no others."""
 
 
 class Common(TypedDict, total=False):
@@ -83,6 +104,9 @@ class Trace:
     time_scale: float = 1.0
     range: tuple[int, int] | None = None
     scale_footprint: int = 1
+    order: Order | None = None
+    time_unit: TimeUnit | None = None
+    events: Events = "auto"
 
     @property
     def lasts(self) -> bool:
@@ -107,6 +131,9 @@ class Trace:
                 "time-scale": self.time_scale,
                 "range": self.range,
                 "scale-footprint": self.scale_footprint,
+                "order": self.order,
+                "time-unit": self.time_unit,
+                "events": None if self.events == "auto" else self.events,
             }
         )
 
