@@ -123,8 +123,9 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--addresses", "wrp", "--trace", "bundled:pgbench"],
-        "error: --addresses: found 'wrp', expected wrap, reject or dense\n"
-        "hint: wrap: modulo the drive's size; reject: an error beyond it; dense: packed\n",
+        "error: --addresses: found 'wrp', expected wrap, reject, dense, compact or scale[:SHARE]\n"
+        "hint: wrap: modulo the drive's size; reject: an error beyond it; dense: packed in order of first use; "
+        "compact: packed in order of address; scale: onto the drive, or a share of it up to 1, in order of address\n",
     ),
     (
         ["--trace", "bundled:pgbench", "--format", "sbc"],

@@ -4,7 +4,7 @@ use crate::errors::{TraceError, WorkloadError, trace_error};
 use flashwright_block::SECTOR_BYTES;
 use flashwright_sim::{OpenError, SourceSpec};
 use flashwright_workload::generate::WorkloadSpec;
-use flashwright_workload::trace::{DeviceFilter, Layout, MapError, TraceOptions, TraceReader};
+use flashwright_workload::trace::{AddressMap, DeviceFilter, Layout, MapError, TraceOptions, TraceReader};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -27,7 +27,8 @@ pub struct TraceText {
     skip_bad_lines: bool,
     devices: Option<Vec<String>>,
     overlay: bool,
-    addresses: String,
+    /// None was asked for.
+    addresses: Option<String>,
     repeat: u32,
     // Runs saved by earlier versions lack these.
     #[serde(default = "one")]
@@ -44,6 +45,8 @@ pub struct TraceText {
     /// None: whichever the trace has.
     #[serde(default)]
     events: Option<String>,
+    #[serde(default)]
+    start: f64,
 }
 
 fn one() -> f64 {
@@ -71,6 +74,7 @@ impl TraceText {
             order: word(self.order.as_deref())?,
             time_unit: word(self.time_unit.as_deref())?,
             events: word(self.events.as_deref())?,
+            start: self.start,
             ..TraceOptions::default()
         })
     }
@@ -115,7 +119,10 @@ impl SourceText {
                 path: trace.path.clone().into(),
                 name: trace.name.clone(),
                 options: trace.options()?,
-                addresses: trace.addresses.parse().map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
+                addresses: match &trace.addresses {
+                    None => AddressMap::WrapFew,
+                    Some(map) => map.parse().map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
+                },
                 repeat: trace.repeat,
             })),
         }

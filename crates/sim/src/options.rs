@@ -5,7 +5,6 @@ use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::simulation::{RunError, RunSettings, Simulation};
 use crate::source::{Source, SourceSpec};
-use crate::warnings::Origin;
 use flashwright_block::Seed;
 use flashwright_ssd::Ssd;
 use serde::{Deserialize, Serialize};
@@ -104,8 +103,7 @@ impl RunOptions {
     /// ```
     pub fn run(&self, ssd: Ssd, spec: &SourceSpec, source: &Source) -> Result<Simulation, OptionsError> {
         let mut run = Simulation::on(ssd, self.settings(source)?)?;
-        let origin = spec.origin(run.settings().pace, source.pace());
-        run.say_origin(Origin { doubts: source.doubts().to_vec(), ..origin });
+        run.say_origin(spec.origin(run.settings().pace, source.pace()));
         if let Some((first, count)) = self.closeup {
             run.keep_closeup(first, count);
         }

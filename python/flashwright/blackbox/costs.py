@@ -34,11 +34,14 @@ class Endurance:
         Who says so.
     used : float or None
         Share of the life that is used up, by the drive's own account.
+    doubts : tuple of str
+        What is doubtful of that account.
     """
 
     bytes_rated: float | None = None
     source: str = ""
     used: float | None = None
+    doubts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rating: str | None, smart_file: Path | None, capacity_bytes: int) -> Endurance:
@@ -62,12 +65,14 @@ class Endurance:
         """
         told = None if smart_file is None else smart.read(smart_file)
         used = None if told is None else told.used
+        doubts = () if told is None else told.notes
         if rating is not None:
-            return cls(rated(rating, capacity_bytes), "as given", used)
+            return cls(rated(rating, capacity_bytes), "as given", used, doubts)
         implied = None if told is None else told.endurance_bytes
         if told is None or implied is None:
-            return cls(used=used)
-        return cls(implied, f"by its SMART data: {told.used_from} over what was written", used)
+            return cls(used=used, doubts=doubts)
+        source = f"by its SMART data: {told.used_from} over what was written"
+        return cls(implied, source, used, doubts)
 
 
 def rated(text: str, capacity_bytes: int, name: str = "rated_endurance") -> float:

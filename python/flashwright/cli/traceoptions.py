@@ -20,18 +20,9 @@ __all__ = [
     "TimeScale",
     "TimeUnitOption",
     "TraceOptions",
-    "bad_addresses",
     "one_of",
     "trace_range",
 ]
-
-
-def bad_addresses(found: str) -> WorkloadError:
-    """What is wrong with a value of --addresses."""
-    return WorkloadError(
-        f"--addresses: found {found!r}, expected wrap, reject or dense",
-        "wrap: modulo the drive's size; reject: an error beyond it; dense: packed",
-    )
 
 
 TimeScale = Annotated[
@@ -143,7 +134,7 @@ class TraceOptions:
     events: EventsOption = "auto"
 
     def open(
-        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+        self, path: str, addresses: workloads.Addresses | None = None, repeat: int = 1
     ) -> workloads.Trace:
         """The trace at `path`."""
         return workloads.trace(
@@ -169,7 +160,7 @@ class ScaledTraceOptions(TraceOptions):
     time_scale: TimeScale = None
 
     def open(
-        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+        self, path: str, addresses: workloads.Addresses | None = None, repeat: int = 1
     ) -> workloads.Trace:
         """The trace at `path`."""
         trace = super().open(path, addresses, repeat)

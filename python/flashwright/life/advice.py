@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from flashwright.errors import ConfigError, FlashwrightError
 from flashwright.life import lifetime
+from flashwright.run.overseeds import different
 from flashwright.run.results import RunResult
+from flashwright.run.warned import Gathered, gathered
 from flashwright.support.core import _core
 from flashwright.support.estimate import Estimate
 from flashwright.support.tabular import Tabular, html_table, of_rows
@@ -50,6 +52,7 @@ def _years(text: str) -> float:
 
 _METRICS = {
     "write-amplification": _Metric(True, "2", _plain),
+    "write-amplification-bytes": _Metric(True, "2", _plain),
     "mean": _Metric(True, "500us", _time),
     "p99": _Metric(True, "5ms", _time),
     "p99.9": _Metric(True, "20ms", _time),
@@ -166,7 +169,10 @@ class Point:
     write_rate : float or None
         Bytes a second that the host writes, for the years.
     confirmation : Point or None
-        The same utilisation with a seed of its own and a longer measurement, for a point that was to be recommended.
+        The same utilisation played otherwise and measured longer, for a point that was to be recommended.
+    played_as : str
+        Of a confirmation: how it is another run than the one that it confirms, such as ``under another seed``; empty
+        where nothing could be changed, so that it confirms nothing.
     """
 
     utilization: float
@@ -174,6 +180,7 @@ class Point:
     lives_bytes: tuple[float, ...] = ()
     write_rate: float | None = None
     confirmation: Point | None = None
+    played_as: str = ""
 
     @property
     def result(self) -> RunResult:
@@ -199,18 +206,27 @@ class Point:
     def verdict(self) -> str:
         """The least of the verdicts of :class:`flashwright.run.parts.Settled` over the seeds."""
         verdicts = {result.settled.verdict for result in self.results}
-        return next(
-            name for name in ("transient", "too-short", "settled", "none") if name in verdicts
-        )
+        order = ("transient", "too-short", "never-cleaned", "settled", "none")
+        return next(name for name in order if name in verdicts)
 
     @property
     def is_settled(self) -> bool:
         """Whether the figures are of a settled drive, or of one on which nothing is written."""
         return self.verdict in ("settled", "none")
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether a run that is another one met the targets again."""
+        return self.confirmation is not None and bool(self.confirmation.played_as)
+
+    @property
+    def different(self) -> list[int]:
+        """The places of the results that differ: one where the seed changes nothing."""
+        return different([result.json["digest"] for result in self.results])
+
     def estimate(self, metric: str) -> Estimate | None:
-        """A figure over the seeds, by the name that targets use; None where a seed lacks it."""
-        values = [self._value(metric, at) for at in range(len(self.results))]
+        """A figure over the seeds, by the name that targets use; None where a seed lacks it. Equal runs count once."""
+        values = [self._value(metric, at) for at in self.different]
         known = [value for value in values if value is not None]
         return Estimate.of(known) if len(known) == len(values) else None
 
@@ -228,6 +244,7 @@ class Point:
         times = j["response_time_ns"]["all"]
         found: dict[str, float | None] = {
             "write-amplification": j["write_amplification"],
+            "write-amplification-bytes": j["write_amplification_bytes"],
             "mean": times["mean"],
             "p99": times["p99"],
             "p99.9": times["p99_9"],
@@ -237,17 +254,24 @@ class Point:
         return found[metric]
 
     def interval(self, metric: str) -> tuple[float, float] | None:
-        """95 % interval of a figure over seeds; with one seed, of write amplification from its run."""
+        """95 % interval of a figure over seeds; of one run alone, of write amplification from its parts."""
         found = self.estimate(metric)
         if found is not None and found.ci95 is not None:
             return found.mean - found.ci95, found.mean + found.ci95
         return self.result.settled.interval if metric == "write-amplification" else None
 
+    def keeps(self, targets: Sequence[Target]) -> bool:
+        """Whether the figures keep all limits, of a settled drive or not."""
+        return all(target.allows(self.value(target.metric)) for target in targets)
+
     def meets(self, targets: Sequence[Target]) -> bool:
-        """Whether all targets are met by a settled drive, and by the confirming run where there is one."""
+        """Whether all targets are met by a settled drive, and by the confirming run where there is one.
+
+        A drive whose load needs no cleaning meets none: its figures don't depend on what is reserved.
+        """
         return (
             self.is_settled
-            and all(target.allows(self.value(target.metric)) for target in targets)
+            and self.keeps(targets)
             and (self.confirmation is None or self.confirmation.meets(targets))
         )
 
@@ -261,6 +285,7 @@ class Point:
             "write_amplification": self.value("write-amplification"),
             "write_amplification_low": None if interval is None else interval[0],
             "write_amplification_high": None if interval is None else interval[1],
+            "write_amplification_bytes": self.value("write-amplification-bytes"),
             "iops": self.value("iops"),
             "bytes_per_s": self.value("throughput"),
             "mean_ns": self.value("mean"),
@@ -269,6 +294,8 @@ class Point:
             "life_bytes": self.life_bytes,
             "life_years": self.life_years,
             "seeds": len(self.results),
+            "different": len(self.different),
+            "confirmed_by": self.confirmation.played_as or None if self.confirmation else None,
             "requests": self.result.json["measured"]["requests"],
             "ended": self.result.json["ended"],
             "digest": self.result.json["digest"],
@@ -288,8 +315,9 @@ class Advice(Tabular):
     knee : Point or None
         Where write amplification turns steep, by :func:`knee`.
     recommended : Point or None
-        The most utilisation, so the least reservation, that meets all targets in a settled drive and once more under
-        another seed; None if none does or there are none.
+        The most utilisation, so the least reservation, that meets all targets in a settled drive, and once more in
+        another run: under another seed, a trace begun elsewhere. Its ``is_confirmed`` is False where no other run could
+        be made. None if none does or there are none.
     failures : mapping
         Why there is no run, by utilisation.
     finished : bool
@@ -332,10 +360,24 @@ class Advice(Tabular):
             point
             for point in self.points
             if point.utilization > least
-            and not point.is_settled
+            and point.verdict in ("transient", "too-short")
             and self.targets
-            and all(target.allows(point.value(target.metric)) for target in self.targets)
+            and point.keeps(self.targets)
         ]
+
+    @property
+    def uncleaned(self) -> list[Point]:
+        """Points on which cleaning moved no page, so that their figures don't depend on what is reserved."""
+        return [point for point in self.points if point.verdict == "never-cleaned"]
+
+    @property
+    def warnings(self) -> list[Gathered]:
+        """What the runs warn of, each thing once; a run is called by its utilization."""
+        return gathered(
+            (f"utilization {point.utilization:g}", result.json["warnings"])
+            for point in self.points
+            for result in point.results
+        )
 
     def to_arrow(self) -> pa.Table:
         """A row for each point: ``utilization``, ``reserved``, its figures, and whether it meets all targets.
@@ -355,6 +397,8 @@ class Advice(Tabular):
         for name, point in (("knee", self.knee), ("recommended", self.recommended)):
             if point is not None:
                 told.append(f"{name} at {point.reserved:.1%} reserved")
+        if self.recommended is not None and not self.recommended.is_confirmed:
+            told.append("not confirmed")
         if self.targets and self.recommended is None:
             told.append("no point meets all targets")
         return f"Advice({', '.join(told)})"

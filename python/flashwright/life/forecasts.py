@@ -111,7 +111,7 @@ def play_to_end(
     budget = _budget(run)
 
     def told(now: Progress) -> None:
-        erases, host_pages = run.wear
+        erases, host_pages, _ = run.wear
         if host_pages == 0 and now.requests >= _READS_ONLY:
             raise WorkloadError(
                 f"workload: found no write in {now.requests:,} requests, expected some",
@@ -146,7 +146,9 @@ class Forecast:
     Attributes
     ----------
     host_pages : float
-        Pages that the host will have written.
+        Pages that host writes will have touched.
+    host_bytes : float
+        Bytes that the host will have written.
     measured_pages : int
         Pages that the host had written when the forecast was made.
     share : float
@@ -165,6 +167,7 @@ class Forecast:
     """
 
     host_pages: float
+    host_bytes: float
     measured_pages: int
     share: float
     steady: bool
@@ -178,6 +181,7 @@ def extrapolate(
     host_pages: Sequence[int],
     erases: Sequence[npt.NDArray[np.uint32]],
     *,
+    host_bytes: Sequence[int],
     cycles: int,
     pages_per_block: int,
     spare: float,
@@ -202,9 +206,12 @@ def extrapolate(
     Parameters
     ----------
     host_pages : sequence of int
-        Pages that the host had written at each moment, rising.
+        Pages that host writes had touched at each moment, rising.
     erases : sequence of array of uint32, shape (blocks,)
         Erases of each block at each moment.
+    host_bytes : sequence of int
+        Bytes that the host had written at each moment. From now on a page touched brings as many of them as over the
+        last rounds.
     cycles : int
         M.
     pages_per_block : int
@@ -218,14 +225,17 @@ def extrapolate(
 
     Examples
     --------
-    Four blocks of 10 pages, levelled, that are erased once per 20 host pages, so that WA is 2:
+    Four blocks of 10 pages, levelled, that are erased once per 20 host pages, so that WA is 2. The drive was filled
+    with whole pages of 4,096 B, and each page touched since brings 512 B:
 
     >>> even = [np.full(4, n, np.uint32) for n in range(1, 7)]
+    >>> pages = [100 + 20 * n for n in range(6)]
+    >>> brought = [100 * 4096 + 20 * 512 * n for n in range(6)]
     >>> made = extrapolate(
-    ...     [100 + 20 * n for n in range(6)], even, cycles=50, pages_per_block=10, spare=0.25
+    ...     pages, even, host_bytes=brought, cycles=50, pages_per_block=10, spare=0.25
     ... )
-    >>> made.write_amplification, made.unused, made.host_pages
-    (2.0, 0.0, 1080.0)
+    >>> made.write_amplification, made.unused, made.host_pages, made.host_bytes - 100 * 4096
+    (2.0, 0.0, 1080.0, 501760.0)
     """
     if len(host_pages) < 2:
         raise WorkloadError(
@@ -252,11 +262,13 @@ def extrapolate(
             low, high = (middle, high) if middle + q * spread_at(middle) < cycles else (low, middle)
         uncapped = low + spread_at(low) * x
         unused = float(np.clip(cycles - uncapped, 0, cycles).mean())
-    left = len(now) * (cycles - unused) - now.sum()
+    left = max(0.0, len(now) * (cycles - unused) - now.sum()) / rate
+    brought = (host_bytes[-1] - host_bytes[first]) / (host_pages[-1] - host_pages[first])
     per_round = np.diff(np.asarray([e.sum(dtype=np.float64) for e in erases]))
     costs = per_round / np.diff(np.asarray(host_pages, dtype=np.float64))
     return Forecast(
-        host_pages=float(host_pages[-1] + max(0.0, left) / rate),
+        host_pages=float(host_pages[-1] + left),
+        host_bytes=float(host_bytes[-1] + left * brought),
         measured_pages=int(host_pages[-1]),
         share=float(now.sum() / (cycles * len(now))),
         steady=_is_steady(costs),
@@ -307,7 +319,7 @@ def _rounds(run: Run, progress: Callable[[Progress], None] | None) -> Iterator[N
         run.step(step)
     reached = run.wear[0] // blocks
     while not run.step(step):
-        erases, host_pages = run.wear
+        erases, host_pages, _ = run.wear
         requests = run.progress().requests
         if host_pages == 0 and requests >= _READS_ONLY:
             raise WorkloadError(
@@ -386,18 +398,22 @@ def forecast(
     (True, True)
     """
     host_pages: list[int] = []
+    host_bytes: list[int] = []
     erases: list[npt.NDArray[np.uint32]] = []
     config = Ssd(run.toml).config
     cycles, pages = config["wear"]["pe-cycles-max"], config["geometry"]["pages-per-block"]
     spare = spare_share(run)
     for _ in _rounds(run, progress):
-        host_pages.append(run.wear[1])
+        _, pages_written, bytes_written = run.wear
+        host_pages.append(pages_written)
+        host_bytes.append(bytes_written)
         erases.append(run.erases_per_block)
         if len(host_pages) < max(rounds_min, _STEADY_ROUNDS + 1):
             continue
         made = extrapolate(
             host_pages,
             erases,
+            host_bytes=host_bytes,
             cycles=cycles,
             pages_per_block=pages,
             spare=spare,

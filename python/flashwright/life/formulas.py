@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +138,15 @@ def effective_range(reserved: float | Floats, logical: float, physical: float) -
     return reserved * (logical / physical)
 
 
+class Writing(Protocol):
+    """What the host has written by some moment: a forecast says it of the end."""
+
+    @property
+    def host_pages(self) -> float: ...
+    @property
+    def host_bytes(self) -> float: ...
+
+
 @dataclass(frozen=True)
 class Endurance:
     """What a drive took, or will take, until the first write that it can't.
@@ -145,7 +154,9 @@ class Endurance:
     Attributes
     ----------
     host_pages : float
-        Pages that the host wrote, preconditioning included.
+        Pages that host writes touched, preconditioning included: one for each request, however small its part.
+    host_bytes : float
+        Long-term data endurance: bytes that the host wrote, preconditioning included.
     page_bytes : int
         Bytes of a page.
     logical_pages, physical_pages : int
@@ -155,24 +166,29 @@ class Endurance:
 
     Examples
     --------
-    >>> end = Endurance(1_200_000, 4096, 8_000, 10_000, 300)
+    Half of each page was written at a time:
+
+    >>> end = Endurance(1_200_000, 600_000 * 4096, 4096, 8_000, 10_000, 300)
     >>> end.drive_writes, end.efficiency, round(end.years(1e3), 2)
-    (150.0, 0.4, 0.16)
+    (75.0, 0.4, 0.08)
     """
 
     host_pages: float
+    host_bytes: float
     page_bytes: int
     logical_pages: int
     physical_pages: int
     cycles: int
 
     @classmethod
-    def of(cls, result: RunResult, host_pages: float | None = None) -> Endurance:
-        """Of a run, and by default of all that the host wrote in it."""
-        drive, written = result.json["drive"], result.json["wear"]["host_pages_written"]
-        assert drive is not None and written is not None, "of a run"
+    def of(cls, result: RunResult, until: Writing | None = None) -> Endurance:
+        """Of a run: of all that the host wrote in it, or of what it will have written by a forecast."""
+        drive, wear = result.json["drive"], result.json["wear"]
+        pages, written = wear["host_pages_written"], wear["host_bytes_written"]
+        assert drive is not None and pages is not None and written is not None, "of a run"
         return cls(
-            written if host_pages is None else host_pages,
+            pages if until is None else until.host_pages,
+            written if until is None else until.host_bytes,
             drive["logical_bytes"] // drive["logical_pages"],
             drive["logical_pages"],
             drive["physical_pages"],
@@ -180,13 +196,10 @@ class Endurance:
         )
 
     @property
-    def host_bytes(self) -> float:
-        """Long-term data endurance: bytes that the host writes until the end."""
-        return self.host_pages * self.page_bytes
-
-    @property
     def efficiency(self) -> float:
-        """Endurance efficiency: host pages over blocks x pages x cycles.
+        """Endurance efficiency, by pages: host pages over blocks x pages x cycles.
+
+        It tells how well the flash is used, so a page that was written in part counts as a page.
 
         With perfect levelling and constant write amplification WA it is ``(1 + 1 / cycles) / WA``: a new
         drive is erased, so that each block is filled once more than it is erased.
@@ -195,8 +208,8 @@ class Endurance:
 
     @property
     def drive_writes(self) -> float:
-        """Times that the logical space was written."""
-        return self.host_pages / self.logical_pages
+        """Times that the logical space was written, by bytes."""
+        return self.host_bytes / (self.logical_pages * self.page_bytes)
 
     def years(self, bytes_per_s: float) -> float:
         """Years at a constant rate of host writes."""

@@ -45,6 +45,7 @@ from flashwright.traces.sources import (
     TimeUnit,
     Trace,
     Workload,
+    expect_addresses,
     parse,
 )
 
@@ -89,7 +90,7 @@ def find(text: str) -> Source:
     Examples
     --------
     >>> find("bundled:pgbench"), find("uniform")
-    (Trace('...pgbench.fwt', addresses='wrap'), Workload('uniform'))
+    (Trace('...pgbench.fwt'), Workload('uniform'))
     """
     if text.startswith("bundled:"):
         return bundled(text.removeprefix("bundled:"))
@@ -101,7 +102,7 @@ def trace(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
-    addresses: Addresses = "wrap",
+    addresses: Addresses | None = None,
     devices: list[str] | tuple[str, ...] | None = None,
     overlay: bool = False,
     skip_bad_lines: bool = False,
@@ -112,6 +113,7 @@ def trace(
     order: Order | None = None,
     time_unit: TimeUnit | None = None,
     events: Events = "auto",
+    start: float = 0.0,
 ) -> Trace:
     """A trace file; plain or compressed with gzip, zstd or xz.
 
@@ -122,8 +124,12 @@ def trace(
         file until the process ends.
     format : str, optional
         Told from the content if left out.
-    addresses : {"wrap", "reject", "dense"}, optional
-        How its addresses are fitted to the drive.
+    addresses : str, optional
+        How its addresses are fitted to the drive: ``"wrap"``, modulo its size; ``"reject"``, an error beyond it;
+        ``"dense"``, packed in order of first use; ``"compact"``, what it touches in order of address without holes;
+        ``"scale"``, what it touches in order of address onto the whole drive, or ``"scale:0.7"`` onto a share of it:
+        holes shrink or grow, and where that is not enough several pages of the trace share one of the drive. If left
+        out, it is wrapped where at most 5 % of its requests reach past the end of the drive, and refused else.
     devices : sequence of str, optional
         Names of the devices (ASUs, disks, volumes) to play; all if left out.
     overlay : bool, optional
@@ -154,6 +160,9 @@ def trace(
         The unit of the times, where it is not that of the format.
     events : {"auto", "queue", "issue"}, optional
         Which events of a block trace are its requests.
+    start : float, optional
+        Share of its requests, 0 to below 1, after which the trace begins; it ends with these. The same load in
+        another order, for a second run that is not the first one again.
 
     Returns
     -------
@@ -181,6 +190,11 @@ def trace(
         raise TraceError(f"{text}: there is no such file", _bundled_hint())
     if repeat < 1:
         raise WorkloadError(f"repeat: found {repeat}, expected 1 or more", parameters=["repeat"])
+    expect_addresses(addresses)
+    if not 0 <= start < 1:
+        raise WorkloadError(
+            f"start: found {start:g}, expected a share from 0 to below 1", "", parameters=["start"]
+        )
     _check_scaling(time_scale, range, scale_footprint)
     names = None if devices is None else tuple(devices)
     return Trace(
@@ -198,6 +212,7 @@ def trace(
         order,
         time_unit,
         events,
+        start,
     )
 
 
@@ -254,8 +269,8 @@ def bundled(name: str) -> Trace:
 
     Examples
     --------
-    >>> bundled("pgbench").addresses
-    'wrap'
+    >>> bundled("pgbench").name
+    'bundled:pgbench'
     """
     known = bundled_traces()
     if name not in known:

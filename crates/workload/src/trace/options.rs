@@ -33,6 +33,8 @@ pub struct TraceOptions {
     pub time_unit: Option<TimeUnit>,
     /// Which events of a block trace are the requests. `None`: queue events; issue events where there are no others.
     pub events: Option<Event>,
+    /// Share of the requests, from 0 to below 1, after which the trace begins; it ends with its beginning.
+    pub start: f64,
 }
 
 /// The unit of the times of a trace.
@@ -141,6 +143,7 @@ impl Default for TraceOptions {
             order: None,
             time_unit: None,
             events: None,
+            start: 0.0,
         }
     }
 }

@@ -101,10 +101,10 @@ impl TraceReader {
         let filtered = options.devices != super::DeviceFilter::All;
         let expected = places.requests().or(about.requests.filter(|_| !filtered));
         let copies = match options.copies {
-            1 => None,
+            1 if options.start <= 0.0 => None,
             _ if regular => Some(Box::new(Copies::open(path, options)?)),
             _ => {
-                let what = "a pipe cannot be read twice to lay out copies of it; save it to a file first";
+                let what = "a pipe cannot be read twice to lay out copies of it or to begin within it; save it to a file first";
                 return Err(TraceError::Layout { path: path.to_owned(), what: what.to_owned() });
             }
         };
@@ -583,6 +583,10 @@ fn check(options: &TraceOptions) -> Result<(), TraceError> {
     if !(1..=COPIES_MAX).contains(&options.copies) {
         let expected = "a whole number from 1 to 64";
         return Err(TraceError::Option { option: "scale_footprint", found: options.copies.to_string(), expected });
+    }
+    if !(0.0..1.0).contains(&options.start) {
+        let expected = "a share from 0 to below 1";
+        return Err(TraceError::Option { option: "start", found: options.start.to_string(), expected });
     }
     if let Some(range) = options.range.as_ref().filter(|range| range.is_empty()) {
         let found = format!("sectors {} to {}", range.start, range.end);

@@ -60,6 +60,7 @@ def host_alone_advice(hosted: HostAdvice, options: HostOptions, output: ResultOp
         "undecided": [],
         "failures": {},
         "notes": [],
+        "warnings": [],
         "host_advice": hosted.document(),
     }
     written = write(hosted, options)

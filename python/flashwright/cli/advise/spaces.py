@@ -26,6 +26,7 @@ from flashwright.life import lifetime
 from flashwright.life.advise import UTILIZATIONS, Advice, Target
 from flashwright.life.advise import advise as find
 from flashwright.run.ssd import Ssd
+from flashwright.run.warned import gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 from flashwright.support.progress import Progress
@@ -81,6 +82,12 @@ def by_runs(
         rate = lifetime.parse_rate(write_rate, _core.config_check(ssd.toml)[0], "write_rate")
     if ssd.config["capacity"]["logical"] != "0 B":
         notes.append("capacity.logical is left out of the runs: utilization says the size")
+    tried = _utilizations(asked.utilizations)
+    twice = sorted({u for u in tried if tried.count(u) > 1})
+    if twice:
+        notes.append(
+            f"--utilizations: found {', '.join(f'{u:g}' for u in twice)} more than once; each is played once"
+        )
     if not output.quiet:
         for note in notes:
             errors.note(note)
@@ -88,7 +95,7 @@ def by_runs(
         found = find(
             ssd,
             source,
-            utilizations=_utilizations(asked.utilizations),
+            utilizations=tried,
             targets=targets,
             settings=settings,
             cycles=cycles,
@@ -100,6 +107,7 @@ def by_runs(
     hosted = host_advice(known, found, device=disk) if host_wanted else None
     document = _document(found, run, source.spec if isinstance(source, Workload) else source.path)
     document["notes"] = notes
+    document["warnings"] = gathered_json(found.warnings)
     document["host_advice"] = None if hosted is None else hosted.document()
     written = write(hosted, about_host)
     put_json(document, output.json)

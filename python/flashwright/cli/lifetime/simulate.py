@@ -228,11 +228,13 @@ def _show(
     rows = [
         ("drive", f"{result.json['config']['name']}, {end.cycles:,} erases a block"),
         ("workload", result.json["workload"]),
+        *page.warnings([result]),
         *head,
         ("data endurance", f"{decimal(end.host_bytes)} of host writes"),
         ("drive writes", units.number(end.drive_writes, 1)),
         ("endurance efficiency", units.number(end.efficiency)),
         ("write amplification", units.number(result.write_amplification)),
+        *page.by_bytes(result.json),
         (
             "erases per block",
             f"{units.count(wear['min'])} to {units.count(wear['max'])}, mean {units.number(wear['mean'], 1)}, "
@@ -264,8 +266,8 @@ def _fast_forward(
         errors.note(
             "the drive came to its end before its cleaning was steady: this is no extrapolation"
         )
-    end = life.Endurance.of(result, None if found is None else found.host_pages)
-    error = None if full is None else end.host_pages / full.host_pages - 1
+    end = life.Endurance.of(result, found)
+    error = None if full is None else end.host_bytes / full.host_bytes - 1
     document = {
         "version": __version__,
         "method": "simulated" if found is None else "extrapolated",
