@@ -230,7 +230,9 @@ def test_traces(
 def test_bad_lines_may_be_skipped(command: Cli, small: str, tmp_path: Path) -> None:
     path = tmp_path / "some.spc"
     path.write_bytes(GOOD * 50 + b"0,x,4096,w,0.3\n" + GOOD * 50)
-    said = command("simulate", small, "--trace", path, "--skip-bad-lines", "--json", "-")
+    said = command(
+        "simulate", small, "--trace", path, "--skip-bad-lines", "--order", "as-is", "--json", "-"
+    )
     assert said.status == 0
     assert "1 bad lines skipped" in said.json["workload_notes"]
 

@@ -6,7 +6,8 @@ use flashwright_block::{Interactive, Nanos, Passes, Request, RequestSource, Seed
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec};
 use flashwright_workload::trace::{
-    AddressMap, Footprint, MapError, MapReport, Mapped, TraceError, TraceOptions, TraceReader, WRAPPED_MAX,
+    AddressMap, Doubt, DoubtKind, Footprint, MapError, MapReport, Mapped, TraceError, TraceOptions, TraceReader,
+    WRAPPED_MAX,
 };
 use std::path::PathBuf;
 
@@ -69,6 +70,7 @@ pub struct Source {
     pace: Pace,
     requests: Option<u64>,
     notes: Vec<String>,
+    doubts: Vec<Doubt>,
     /// How a generator's footprint was shrunk to fit the drive.
     shrunk: Vec<String>,
 }
@@ -147,6 +149,7 @@ impl SourceSpec {
                     requests: (!spec.is_interactive())
                         .then(|| spec.natural_requests(target).unwrap_or(REQUESTS_DEFAULT)),
                     notes,
+                    doubts: Vec::new(),
                     shrunk,
                 })
             }
@@ -163,6 +166,8 @@ impl TraceSpec {
         if !reader.label().is_empty() {
             notes.push(reader.label().to_owned());
         }
+        notes.extend_from_slice(reader.notes());
+        let doubts = reader.doubts().to_vec();
         if self.options.copies > 1 {
             notes.push(format!("{} copies of the trace side by side", self.options.copies));
         }
@@ -188,6 +193,7 @@ impl TraceSpec {
             pace: Pace::Open { time_scale: 1.0 },
             requests: None,
             notes,
+            doubts,
             shrunk: Vec::new(),
         })
     }
@@ -276,10 +282,19 @@ impl Source {
         }
         notes
     }
-    /// Where the requests are not those that were asked for. Complete once the source was played.
+    /// Where the requests are not those that were asked for, or hardly those that were recorded. Complete once the source was played.
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts far below 2^53
     pub fn warnings(&self) -> Vec<Warning> {
+        let doubts = self.doubts.iter().map(|doubt| {
+            let (code, text) = match doubt.kind {
+                DoubtKind::Content => {
+                    ("doubtful-trace", format!("the trace is hardly what it is read as: {}", doubt.text))
+                }
+                DoubtKind::Order => ("times-go-back", doubt.text.clone()),
+            };
+            Warning { code, text, mend: Some(doubt.mend.clone()) }
+        });
         let shrunk = self.shrunk.iter().map(|text| Warning {
             code: "footprint-shrunk",
             text: format!("{text}: this is another load than on a drive with room for it"),
@@ -299,7 +314,7 @@ impl Source {
             ),
             mend: Some("--addresses scale, or a larger drive".to_owned()),
         });
-        shrunk.chain(wrapped).collect()
+        doubts.chain(shrunk).chain(wrapped).collect()
     }
 }
 

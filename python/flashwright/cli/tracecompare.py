@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flashwright.report.tables import Table
     from flashwright.run.results import RunResult
 
-__all__ = ["compare"]
+__all__ = ["compare", "say_reading"]
 
 _ONE = "A trace file, bundled:NAME, or a workload such as uniform:write=0.7."
 
@@ -127,11 +127,23 @@ def compare(
     put_page(shown, output)
     if not output.silent:
         _show(found)
+        for each in (found.first, found.second):
+            say_reading(each.statistics["reading"], f"{each.name}: ")
         if played is not None:
             from flashwright.cli.render.comparison import show_comparison
 
             show_comparison(runs, played.ssd.name)
     return 0
+
+
+def say_reading(reading: Mapping[str, Any] | None, of: str = "") -> None:
+    """Say what was done to read a trace, and what speaks against it."""
+    if reading is None:
+        return
+    for note in reading["notes"]:
+        errors.note(f"{of}{note}")
+    for doubt in reading["doubts"]:
+        errors.note(f"{of}doubtful: {doubt['text']}; {doubt['mend']}")
 
 
 def _source(

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from flashwright.drive.description import devices, keys_of
 from flashwright.errors import FlashwrightError, SweepError
@@ -98,7 +98,23 @@ _TOP = (
     "grid",
     "point",
 )
-_TRACE = ("trace", "format", "addresses", "devices", "overlay", "skip-bad-lines", "repeat")
+_TRACE: dict[str, tuple[type, object]] = {
+    "trace": (str, None),
+    "format": (str, None),
+    "addresses": (str, None),
+    "devices": (list, None),
+    "overlay": (bool, False),
+    "skip-bad-lines": (bool, False),
+    "repeat": (int, 1),
+    "order": (str, None),
+    "time-unit": (str, None),
+    "events": (str, "auto"),
+}
+_WORDS: dict[str, Any] = {
+    "order": workloads.Order,
+    "time-unit": workloads.TimeUnit,
+    "events": workloads.Events,
+}
 
 
 class _Reader:
@@ -183,22 +199,21 @@ class _Reader:
             path, label = workloads.bundled(name.removeprefix("bundled:")).path, name
         else:
             path, label = self.beside(name, True), name
-        kinds: dict[str, tuple[type, object]] = {
-            "format": (str, None),
-            "addresses": (str, None),
-            "devices": (list, None),
-            "overlay": (bool, False),
-            "skip-bad-lines": (bool, False),
-            "repeat": (int, 1),
-        }
         options: dict[str, Any] = {}
-        for key, (kind, default) in kinds.items():
+        for key, (kind, default) in list(_TRACE.items())[1:]:
             given = value.get(key, default)
             if key in value and not isinstance(given, kind):
                 raise self.fault(
                     f"{where}: {key}", f"found {_shown(given)}, expected {_KINDS[kind]}"
                 )
             options[key.replace("-", "_")] = given
+        for key, literal in _WORDS.items():
+            words, given = get_args(literal), options[key.replace("-", "_")]
+            if given is not None and given not in words:
+                raise self.fault(
+                    f"{where}: {key}",
+                    f"found {_shown(given)}, expected {', '.join(words[:-1])} or {words[-1]}",
+                )
         return replace(workloads.trace(path, **options), name=label)
 
     def run_settings(self) -> RunSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TypeAlias, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 from flashwright.errors import WorkloadError
 from flashwright.support.arguments import checked
@@ -14,7 +14,10 @@ from flashwright.traces.piped import is_from_pipe
 __all__ = [
     "Addresses",
     "Common",
+    "Events",
+    "Order",
     "Source",
+    "TimeUnit",
     "Trace",
     "Workload",
     "expect_addresses",
@@ -67,6 +70,17 @@ def expect_addresses(found: str | None, name: str = "addresses") -> str | None:
             parameters=[name],
         )
     return found
+
+
+Order: TypeAlias = Literal["as-is", "sort", "concatenate"]
+"""What is done where times go back: late requests arrive with the one before, are sorted, or begin a following
+recording."""
+
+TimeUnit: TypeAlias = Literal["ns", "us", "ms", "s"]
+"""The unit of a trace's times."""
+
+Events: TypeAlias = Literal["auto", "queue", "issue"]
+"""Which events of a block trace are its requests; auto: queue events, or issue events where there are no others."""
 
 
 class Common(TypedDict, total=False):
@@ -136,6 +150,9 @@ class Trace:
     time_scale: float = 1.0
     range: tuple[int, int] | None = None
     scale_footprint: int = 1
+    order: Order | None = None
+    time_unit: TimeUnit | None = None
+    events: Events = "auto"
     start: float = 0.0
 
     @property
@@ -162,6 +179,9 @@ class Trace:
                 "time-scale": self.time_scale,
                 "range": self.range,
                 "scale-footprint": self.scale_footprint,
+                "order": self.order,
+                "time-unit": self.time_unit,
+                "events": None if self.events == "auto" else self.events,
                 "start": self.start,
             }
         )

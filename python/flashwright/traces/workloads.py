@@ -39,7 +39,10 @@ from flashwright.traces.piped import from_pipe
 from flashwright.traces.sources import (
     Addresses,
     Common,
+    Events,
+    Order,
     Source,
+    TimeUnit,
     Trace,
     Workload,
     expect_addresses,
@@ -49,7 +52,10 @@ from flashwright.traces.sources import (
 __all__ = [
     "Addresses",
     "Common",
+    "Events",
+    "Order",
     "Source",
+    "TimeUnit",
     "Trace",
     "Workload",
     "bundled",
@@ -104,6 +110,9 @@ def trace(
     time_scale: float = 1.0,
     range: tuple[int, int] | None = None,
     scale_footprint: int = 1,
+    order: Order | None = None,
+    time_unit: TimeUnit | None = None,
+    events: Events = "auto",
     start: float = 0.0,
 ) -> Trace:
     """A trace file; plain or compressed with gzip, zstd or xz.
@@ -142,6 +151,15 @@ def trace(
         runs, hot sets and order within a copy stay. Requests, rate, footprint and reuse distances grow by the
         factor, so a drive and caches that grow with it see the same; bursts partly even out. Together with an equal
         `time_scale` the rate stays too.
+    order : {"as-is", "sort", "concatenate"}, optional
+        What is done where times go back. ``"sort"`` sorts by time, with temporary files where memory would not hold
+        the trace; ``"concatenate"`` takes a clock that starts again for a following recording; ``"as-is"`` gives a late
+        request the time of the one before it. Left out, what is certain is done and noted (requests a little late,
+        devices or jobs that ran at once), and anything else is an error with the choice.
+    time_unit : {"ns", "us", "ms", "s"}, optional
+        The unit of the times, where it is not that of the format.
+    events : {"auto", "queue", "issue"}, optional
+        Which events of a block trace are its requests.
     start : float, optional
         Share of its requests, 0 to below 1, after which the trace begins; it ends with these. The same load in
         another order, for a second run that is not the first one again.
@@ -191,6 +209,9 @@ def trace(
         time_scale,
         range,
         scale_footprint,
+        order,
+        time_unit,
+        events,
         start,
     )
 

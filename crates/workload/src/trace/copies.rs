@@ -14,7 +14,7 @@
 
 use super::error::TraceError;
 use super::options::{TraceOptions, TraceStats};
-use super::reader::TraceReader;
+use super::reader::{Doubt, TraceReader};
 use flashwright_block::{Nanos, Request, RequestKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -34,12 +34,22 @@ pub(crate) struct Measured {
     pub(crate) end_sector: u64,
     pub(crate) stats: TraceStats,
     pub(crate) devices: u32,
+    pub(crate) notes: Vec<String>,
+    pub(crate) doubts: Vec<Doubt>,
 }
 
 /// Reads the whole trace once.
 pub(crate) fn measure(path: &Path, options: &TraceOptions) -> Result<Measured, TraceError> {
     let mut reader = TraceReader::open(path, options)?;
-    let mut found = Measured { requests: 0, last: Nanos(0), end_sector: 0, stats: TraceStats::default(), devices: 0 };
+    let mut found = Measured {
+        requests: 0,
+        last: Nanos(0),
+        end_sector: 0,
+        stats: TraceStats::default(),
+        devices: 0,
+        notes: Vec::new(),
+        doubts: Vec::new(),
+    };
     while reader.read_each(BATCH, |request, device| {
         found.requests += 1;
         found.last = request.arrival;
@@ -50,6 +60,8 @@ pub(crate) fn measure(path: &Path, options: &TraceOptions) -> Result<Measured, T
     })? > 0
     {}
     found.stats = reader.stats();
+    found.notes = reader.notes().to_vec();
+    found.doubts = reader.doubts().to_vec();
     Ok(found)
 }
 
