@@ -75,7 +75,7 @@ def test_equation_1_on_a_drive_that_does_as_it_assumes() -> None:
 
 def test_the_formula_refuses_what_makes_no_sense() -> None:
     for reserved in (0.0, 1.0, -1.0, float("nan")):
-        with pytest.raises(errors.ConfigError, match="reserved"):
+        with pytest.raises(errors.ConfigError, match="used"):
             lifetime.residual(0, 100e9, reserved, 100)
     with pytest.raises(errors.ConfigError, match="cycles"):
         lifetime.writable(100e9, 0.5, 0)
@@ -202,7 +202,7 @@ def test_rates_that_are_none(text: str) -> None:
 def test_by_formula(command: Cli, tmp_path: Path) -> None:
     report = tmp_path / "formula.html"
     said = command(
-        "lifetime", "formula", "--capacity", "100GB", "--cycles", 10_000, "--reserved", "0.5,0.9",
+        "lifetime", "formula", "--capacity", "100GB", "--cycles", 10_000, "--used", "0.5,90%",
         "--written", "50TB", "--json", "-", "--report", report,
     )  # fmt: skip
     assert said.status == 0
@@ -227,7 +227,7 @@ def test_by_formula_for_a_drive(command: Cli) -> None:
         "lifetime", "formula", "default", "--cycles", 3000, "--effective", "--json", "-"
     ).json
     assert counted["capacity_bytes"] == 2**32
-    assert counted["reserved_factor"] == pytest.approx(0.9, rel=1e-4)
+    assert counted["used_factor"] == pytest.approx(0.9, rel=1e-4)
     rows = zip(plain["rows"], counted["rows"], strict=True)
     assert all(a["writable_bytes"] < b["writable_bytes"] for a, b in rows)
 
@@ -239,10 +239,10 @@ def test_by_formula_for_a_drive(command: Cli) -> None:
         (("formula", "--capacity", "100GB"), "--cycles: found nothing"),
         (("formula", "default"), "--cycles: found nothing"),
         (("formula", "--capacity", "1x", "--cycles", "9"), "--capacity: found '1x'"),
-        (("formula", "--capacity", "1GB", "--cycles", "9", "--reserved", "a"), "--reserved"),
+        (("formula", "--capacity", "1GB", "--cycles", "9", "--used", "a"), "--used"),
         (
-            ("formula", "--capacity", "1GB", "--cycles", "9", "--reserved", "1"),
-            "--reserved: found 1",
+            ("formula", "--capacity", "1GB", "--cycles", "9", "--used", "1"),
+            "--used: found 1",
         ),
         (("formula", "--capacity", "1GB", "--cycles", "9", "--effective"), "--physical"),
         (("formula", "--set", "gc.victim=fifo"), "--set: found without DEVICE"),

@@ -108,6 +108,20 @@ fn size_read(text: &str) -> PyResult<u64> {
     Ok(size.0)
 }
 
+/// A share: a number, or one in percent.
+#[pyfunction]
+fn share_read(text: &str) -> PyResult<f64> {
+    flashwright_block::read_share(text)
+        .filter(|share| share.is_finite())
+        .ok_or_else(|| WorkloadError::new_err(format!("found {text:?}, expected a share such as 0.87 or 87%")))
+}
+
+/// The memory that the tables of a drive need, in bytes.
+#[pyfunction]
+fn memory_needed(text: &str, verify: bool) -> PyResult<u64> {
+    Ok(flashwright_ssd::memory_needed(&read(text, "config")?, verify.into()))
+}
+
 /// Checks the text of a precondition.
 #[pyfunction]
 fn precondition_read(text: &str) -> PyResult<String> {
@@ -354,9 +368,9 @@ mod _core {
     use super::target::Target;
     #[pymodule_export]
     use super::{
-        config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
-        schema_run, settings, settings_schema, size_read, time_read, trace_columns, trace_convert, trace_fit,
-        trace_formats, trace_info, trace_merge, workload_columns, workload_read, workloads,
+        config_bundled, config_check, config_json, config_read, config_with, devices, memory_needed, policies,
+        precondition_read, schema_run, settings, settings_schema, share_read, size_read, time_read, trace_columns,
+        trace_convert, trace_fit, trace_formats, trace_info, trace_merge, workload_columns, workload_read, workloads,
     };
     use pyo3::prelude::*;
 

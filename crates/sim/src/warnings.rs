@@ -364,11 +364,14 @@ fn little_measured(run: &Simulation) -> Option<Warning> {
         .then(|| warning("little-measured", text(), Some("--warmup with a smaller number".to_owned())))
 }
 
-/// Without a buffer there is nothing to flush.
+/// Without a buffer there is nothing to flush. Where RAM that outlives a loss of power holds what was written, a flush that
+/// takes no time is what the drive promises.
 fn free_flushes(run: &Simulation) -> Option<Warning> {
     let (tally, config) = (&run.measurement().tally, run.ssd().config());
     let flushes = tally.times[3].response().count() as f64 / tally.requests.max(1) as f64;
-    if flushes <= SHARE_MIN || run.ssd().ram().is_some() || config.controller.write_buffer.size.0 > 0 {
+    let has_ram =
+        run.ssd().ram().is_some() || config.controller.write_buffer.size.0 > 0 || config.chips.write_ram.0 > 0;
+    if flushes <= SHARE_MIN || has_ram {
         return None;
     }
     let text = format!(

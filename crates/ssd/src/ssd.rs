@@ -207,7 +207,8 @@ impl Ssd {
     /// ```
     ///
     /// # Errors
-    /// [`SsdError::Config`] with everything wrong with the settings that only shows once the drive is laid out.
+    /// [`SsdError::Config`] if its tables do not fit the memory of this machine, or with everything wrong with the settings
+    /// that only shows once the drive is laid out.
     pub fn new(config: &DriveConfig, seed: Seed, keeps: impl Into<Keeps>) -> Result<Self, SsdError> {
         Self::with_policies(config, seed, keeps, &Policies::default())
     }
@@ -225,6 +226,9 @@ impl Ssd {
     ) -> Result<Self, SsdError> {
         let keeps = keeps.into();
         let fail = |problems| ConfigError { source_name: config.name.clone(), problems };
+        if let Some(problem) = crate::memory::problem(config, keeps) {
+            return Err(fail(vec![problem]).into());
+        }
         let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
         let limit = crate::budgets::of_drive(config, seed);
         let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));

@@ -64,7 +64,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--write-rate",
         "--cycles",
         "--capacity",
-        "--reserved",
+        "--used",
         "--written",
         "--effective",
         "--physical",

@@ -1,8 +1,7 @@
-"""What advice on spare space is made of: points that were played, targets, and where the knee lies."""
+"""What advice on spare space is made of: points that were played, and where the knee lies."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,147 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flashwright.errors import ConfigError, FlashwrightError
 from flashwright.life import lifetime
+from flashwright.life.targets import METRICS, Target
 from flashwright.run.overseeds import different
 from flashwright.run.results import RunResult
 from flashwright.run.warned import Gathered, gathered
-from flashwright.support.core import _core
 from flashwright.support.estimate import Estimate
 from flashwright.support.tabular import Tabular, html_table, of_rows
 
 __all__ = ["METRICS", "Advice", "Point", "Target", "knee"]
-
-
-@dataclass(frozen=True)
-class _Metric:
-    """A figure that can be a target: whether less is better, and how its values are written."""
-
-    less: bool
-    example: str
-    read: Callable[[str], float]
-
-
-def _plain(text: str) -> float:
-    return float(text.replace("_", ""))
-
-
-def _time(text: str) -> float:
-    return float(_core.time_read(text))
-
-
-def _rate(text: str) -> float:
-    return lifetime.parse_rate(text, name="throughput")
-
-
-def _years(text: str) -> float:
-    found = re.fullmatch(r"\s*([0-9.]+)\s*(y|years?|d|days?)\s*", text)
-    if found is None:
-        raise ValueError(text)
-    return float(found[1]) * (1 if found[2].startswith("y") else 1 / 365.25)
-
-
-_METRICS = {
-    "write-amplification": _Metric(True, "2", _plain),
-    "write-amplification-bytes": _Metric(True, "2", _plain),
-    "mean": _Metric(True, "500us", _time),
-    "p99": _Metric(True, "5ms", _time),
-    "p99.9": _Metric(True, "20ms", _time),
-    "iops": _Metric(False, "10000", _plain),
-    "throughput": _Metric(False, "100MB/s", _rate),
-    "life": _Metric(False, "5y", _years),
-}
-
-METRICS = tuple(_METRICS)
-"""What a target can be about."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A limit that a figure is to keep.
-
-    Attributes
-    ----------
-    metric : str
-        One of :data:`METRICS`.
-    limit : float
-        Nanoseconds for times, bytes a second for throughput, years for life.
-    text : str
-        As it was written.
-
-    Examples
-    --------
-    >>> Target.parse("p99 <= 5ms")
-    Target(metric='p99', limit=5000000.0, text='p99<=5ms')
-    >>> Target.parse("life>=5y").allows(4.9), Target.parse("write-amplification<=2").allows(1.9)
-    (False, True)
-    """
-
-    metric: str
-    limit: float
-    text: str
-
-    @classmethod
-    def parse(cls, text: str) -> Target:
-        """A target as the command line takes it.
-
-        Raises
-        ------
-        ConfigError
-            If it is none, or its limit is on the wrong side.
-        """
-        found = re.fullmatch(r"\s*([a-z0-9.-]+)\s*(<=|>=)\s*(.+?)\s*", text)
-        metric = None if found is None else _METRICS.get(found[1])
-        if found is None or metric is None:
-            raise ConfigError(
-                f"target: found {text!r}, expected FIGURE<=LIMIT or FIGURE>=LIMIT",
-                f"figures are {', '.join(_METRICS)}; such as write-amplification<=2, p99<=5ms, life>=5y",
-                parameters=["target"],
-            )
-        if (found[2] == "<=") != metric.less:
-            raise ConfigError(
-                f"target: found {text!r}, expected {found[1]}{'<=' if metric.less else '>='}LIMIT",
-                f"{'less' if metric.less else 'more'} of it is better",
-                parameters=["target"],
-            )
-        try:
-            limit = metric.read(found[3])
-        except (ValueError, FlashwrightError):
-            limit = float("nan")
-        if not 0 < limit < float("inf"):
-            raise ConfigError(
-                f"target: found {text!r}, expected a limit such as {found[1]}{found[2]}{metric.example}",
-                "",
-                parameters=["target"],
-            )
-        return cls(found[1], limit, "".join(text.split()))
-
-    def with_margin(self, share: float) -> Target:
-        """The same with a margin, for figures of a model that may be off by that share of the limit.
-
-        Parameters
-        ----------
-        share : float
-            Of the limit.
-
-        Examples
-        --------
-        >>> Target.parse("write-amplification<=2").with_margin(0.1)
-        Target(metric='write-amplification', limit=1.8, text='write-amplification<=2 with 10% to spare')
-        """
-        factor = 1 - share if self.less else 1 + share
-        return Target(self.metric, self.limit * factor, f"{self.text} with {share:.0%} to spare")
-
-    @property
-    def less(self) -> bool:
-        """Whether less is better."""
-        return _METRICS[self.metric].less
-
-    def allows(self, value: float | None) -> bool:
-        """Whether the figure keeps the limit; a figure that there is not does not."""
-        if value is None:
-            return False
-        return value <= self.limit if self.less else value >= self.limit
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ from flashwright.run.run import PlaySettings, Run, RunSettings
 from flashwright.run.ssd import Ssd
 from flashwright.run.variant import Variant
 from flashwright.support.arguments import checked
+from flashwright.support.core import _core
 from flashwright.support.estimate import Estimate
 from flashwright.traces import workloads
 
@@ -99,8 +100,8 @@ def _unsteady(result: RunResult) -> bool:
 
 
 def _life(variant: Variant, cycles: int) -> float | None:
-    """Host bytes until the drive's end, from rounds of wear without time; None for a workload that writes nothing."""
-    ssd = variant.ssd.with_({"wear.pe-cycles-max": cycles, "timing.model": "none"})
+    """Host bytes until the drive's end, from rounds of wear; None for a workload that writes nothing."""
+    ssd = _wearing(variant.ssd, cycles)
     given = variant.settings
     settings = RunSettings(seed=given.seed, depth=given.depth, policies=given.policies)
     try:
@@ -112,6 +113,11 @@ def _life(variant: Variant, cycles: int) -> float | None:
     if result is None:
         return None
     return lifetime.Endurance.of(result, made).host_bytes
+
+
+def _wearing(ssd: Ssd, cycles: int) -> Ssd:
+    """The drive on which rounds of wear are played."""
+    return ssd.untimed().with_({"wear.pe-cycles-max": cycles})
 
 
 def _quiet_process() -> None:
@@ -177,13 +183,14 @@ def advise(
         Values of ``capacity.utilization`` to try.
     targets : sequence of Target or str, optional
         What is to be met. Between the highest utilisation tried that meets all and the next one, more are
-        played until they are within 0.005, so that the answer is a run of its own.
+        played until they are within 0.005, so that the answer is a run of its own. A target of life may say the
+        rate too: ``life>=1dwpd,5y``.
     settings : RunSettings, optional
         All else that makes the runs.
     cycles : int, optional
         Erases that a block takes; by default the drive's ``wear.pe-cycles-max``. The runs themselves are played
         without a limit. Where there is one, each point is worn for some twenty erases a block more, without
-        time, to tell its life.
+        time where the drive can (:meth:`Ssd.untimed`), to tell its life.
     write_rate : float, optional
         Bytes a second that the host writes, for years.
     seeds : int, optional
@@ -234,6 +241,7 @@ def advise(
         )
     config = ssd.config
     limit = config["wear"]["pe-cycles-max"] if cycles is None else cycles
+    write_rate = _rate_of(wanted, write_rate, ssd)
     if any(target.metric == "life" for target in wanted):
         for name, value, hint in (
             ("write_rate", write_rate, "years need the rate at which the host writes"),
@@ -261,6 +269,9 @@ def advise(
     def job(u: float, settings: RunSettings, source: workloads.Source, count: int) -> _Job | None:
         try:
             made = variants(base, source, {_KEY: [u]}, settings)[0]
+            if limit:
+                # Now, since a refusal after the runs would come minutes late.
+                _wearing(made.ssd, limit).check()
         except ConfigError as error:
             failures[u] = str(error)
             return None
@@ -338,6 +349,22 @@ def advise(
         failures,
         finished,
     )
+
+
+def _rate_of(targets: Sequence[Target], given: float | None, ssd: Ssd) -> float | None:
+    """The rate of host writes: as given, or as a target of life says it; refuse two that differ."""
+    said = {each.write_rate for each in targets if each.write_rate is not None}
+    if not said:
+        return given
+    rates = {text: lifetime.parse_rate(text, _core.config_check(ssd.toml)[0]) for text in said}
+    if len({*rates.values(), *([] if given is None else [given])}) > 1:
+        raise ConfigError(
+            f"target: found {' and '.join(sorted(said))}"
+            f"{'' if given is None else ' beside another write rate'}, expected one rate of host writes",
+            "",
+            parameters=["target"],
+        )
+    return next(iter(rates.values()))
 
 
 def _otherwise(

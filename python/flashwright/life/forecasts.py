@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -312,12 +313,14 @@ def _is_steady(costs: Floats) -> bool:
     return bool(np.ptp(last) <= 0.2 * mean and rise <= 0.1 * mean)
 
 
-def _rounds(run: Run, progress: Callable[[Progress], None] | None) -> Iterator[None]:
-    """Step on until the blocks were erased once more in the mean; ends with the run."""
+def _rounds(run: Run, progress: Callable[[Progress], None] | None, ends: float) -> Iterator[bool]:
+    """Step on until the blocks were erased once more in the mean; False once the time has passed. Ends with the run."""
     blocks, budget = len(run.erases_per_block), _budget(run)
     step = max(1, _logical_pages(run) // _STEPS_A_DRIVE_WRITE)
     while run.progress().phase not in ("measured", "done"):
         run.step(step)
+        if time.monotonic() > ends:
+            yield False
     reached = run.wear[0] // blocks
     while not run.step(step):
         erases, host_pages, _ = run.wear
@@ -331,7 +334,9 @@ def _rounds(run: Run, progress: Callable[[Progress], None] | None) -> Iterator[N
             progress(Progress("measured", min(erases, budget), budget, None, requests))
         if erases // blocks > reached:
             reached = erases // blocks
-            yield
+            yield True
+        elif time.monotonic() > ends:
+            yield False
 
 
 def _logical_pages(run: Run) -> int:
@@ -364,6 +369,7 @@ def forecast(
     progress: Callable[[Progress], None] | None = None,
     share_min: float = 0.1,
     rounds_min: int = _STEADY_ROUNDS + 1,
+    seconds: float = math.inf,
 ) -> Forecast | None:
     """Play a run until its cleaning is steady, and extrapolate from there to the drive's end.
 
@@ -382,11 +388,13 @@ def forecast(
         Share of the erase budget to use up at least before forecasting, 0-1; more is slower and nearer.
     rounds_min : int, optional
         Rounds to play at least before forecasting.
+    seconds : float, optional
+        After so many seconds the forecast is made of the rounds that there are, steady or not.
 
     Returns
     -------
     Forecast or None
-        None if the drive came to its end before.
+        None if the drive came to its end before, or the seconds had passed before it was erased twice.
 
     Examples
     --------
@@ -404,14 +412,9 @@ def forecast(
     config = Ssd(run.toml).config
     cycles, pages = config["wear"]["pe-cycles-max"], config["geometry"]["pages-per-block"]
     spare = spare_share(run)
-    for _ in _rounds(run, progress):
-        _, pages_written, bytes_written = run.wear
-        host_pages.append(pages_written)
-        host_bytes.append(bytes_written)
-        erases.append(run.erases_per_block)
-        if len(host_pages) < max(rounds_min, _STEADY_ROUNDS + 1):
-            continue
-        made = extrapolate(
+
+    def extrapolated() -> Forecast:
+        return extrapolate(
             host_pages,
             erases,
             host_bytes=host_bytes,
@@ -419,6 +422,20 @@ def forecast(
             pages_per_block=pages,
             spare=spare,
         )
+
+    ends = time.monotonic() + seconds
+    for at_round in _rounds(run, progress, ends):
+        if not at_round:
+            break
+        _, pages_written, bytes_written = run.wear
+        host_pages.append(pages_written)
+        host_bytes.append(bytes_written)
+        erases.append(run.erases_per_block)
+        if len(host_pages) < max(rounds_min, _STEADY_ROUNDS + 1):
+            continue
+        made = extrapolated()
         if (made.steady or len(host_pages) >= _ROUNDS_MAX) and made.share >= share_min:
             return made
-    return None
+    if time.monotonic() < ends or len(host_pages) < 2:
+        return None
+    return extrapolated()

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def writable(
-    capacity: float | Floats, reserved: float | Floats, cycles: float | Floats
+    capacity: float | Floats, used: float | Floats, cycles: float | Floats
 ) -> float | Floats:
     """Data that a drive takes in its life, after Hu et al.
 
@@ -31,8 +31,9 @@ def writable(
     ----------
     capacity : float or array
         S, bytes.
-    reserved : float or array
-        P, share of the logical page range that is in use, above 0 and below 1.
+    used : float or array
+        P, share of the logical page range that is in use, above 0 and below 1. The paper calls it reserved, for data;
+        here what is reserved is what the host may not use.
     cycles : float or array
         M, erases that a block takes.
 
@@ -56,12 +57,12 @@ def writable(
     >>> round(writable(100e9, 0.9, 10_000) / 1e12, 2)
     100.09
     """
-    p = np.asarray(reserved, dtype=np.float64)
+    p = np.asarray(used, dtype=np.float64)
     if not np.all((p > 0) & (p < 1)):
         raise ConfigError(
-            f"reserved: found {reserved}, expected a share above 0 and below 1",
+            f"used: found {used}, expected a share above 0 and below 1",
             "",
-            parameters=["reserved"],
+            parameters=["used"],
         )
     for name, value in (("capacity", capacity), ("cycles", cycles)):
         if not np.all(np.asarray(value) > 0):
@@ -73,7 +74,7 @@ def writable(
 def residual(
     written: float | Floats,
     capacity: float | Floats,
-    reserved: float | Floats,
+    used: float | Floats,
     cycles: float | Floats,
 ) -> float | Floats:
     """Residual lifetime, ``1 - A / (S (P + (1 - P) M))``, after Hu et al.
@@ -82,7 +83,7 @@ def residual(
     ----------
     written : float or array
         A, bytes that the host has written to the drive since it was new.
-    capacity, reserved, cycles : float or array
+    capacity, used, cycles : float or array
         S, P and M of :func:`writable`.
 
     Returns
@@ -103,12 +104,12 @@ def residual(
         raise ConfigError(
             f"written: found {written}, expected a size from 0 up", "", parameters=["written"]
         )
-    left = 1 - np.asarray(written) / np.asarray(writable(capacity, reserved, cycles))
+    left = 1 - np.asarray(written) / np.asarray(writable(capacity, used, cycles))
     found = np.clip(left, 0.0, 1.0)
     return float(found) if found.ndim == 0 else found
 
 
-def effective_range(reserved: float | Floats, logical: float, physical: float) -> float | Floats:
+def effective_range(used: float | Floats, logical: float, physical: float) -> float | Floats:
     """The range in use as a share of the flash, ``P logical / physical``.
 
     Equation 1 takes the drive's capacity for its flash. On a drive with over-provisioning, put this share
@@ -116,7 +117,7 @@ def effective_range(reserved: float | Floats, logical: float, physical: float) -
 
     Parameters
     ----------
-    reserved : float or array
+    used : float or array
         P, share of the logical page range in use.
     logical, physical : float
         Sizes of the logical space and of the flash, in the same unit.
@@ -135,7 +136,7 @@ def effective_range(reserved: float | Floats, logical: float, physical: float) -
             f"capacity: found {logical:g} logical of {physical:g} physical, expected no more than that",
             "",
         )
-    return reserved * (logical / physical)
+    return used * (logical / physical)
 
 
 class Writing(Protocol):

@@ -12,7 +12,7 @@ from flashwright.blackbox.characterize.reserves import USED, asked_at_most
 from flashwright.blackbox.costs import Bill
 from flashwright.blackbox.hostadvice import HostAdvice
 from flashwright.blackbox.hostfiles import prepare
-from flashwright.blackbox.hosting import host_advice
+from flashwright.blackbox.hosting import host_advice, profile_of_model
 from flashwright.blackbox.profile import Profile
 from flashwright.cli.advise.hosts import read_profile, show_host, write
 from flashwright.cli.advise.options import BothOptions, SpaceOptions
@@ -73,13 +73,20 @@ def by_runs(
     if seeds < 1:
         raise ConfigError(f"--seeds: found {seeds}, expected 1 or more", "")
     ssd, source, settings = run.drive(device).settling(), run.source(), run.settings()
-    known = Profile.described(ssd) if profile is None else replace(profile, twin=_plain(ssd))
+    if profile is not None:
+        known = replace(profile, twin=_plain(ssd))
+    else:
+        known = profile_of_model(ssd) if host_wanted else Profile.described(ssd)
     if host_wanted and about_host.write_to is not None:
         # Before the runs, so that none is in vain.
         prepare(host_advice(known, device=disk), about_host.write_to, force=about_host.force)
     rate = None
     if write_rate is not None:
-        rate = lifetime.parse_rate(write_rate, _core.config_check(ssd.toml)[0], "write_rate")
+        rate, years = lifetime.parse_rating(
+            write_rate, _core.config_check(ssd.toml)[0], "write_rate"
+        )
+        if years is not None and not any(each.metric == "life" for each in targets):
+            targets.append(Target.parse(f"life>={years:g}y"))
     if ssd.config["capacity"]["logical"] != "0 B":
         notes.append("capacity.logical is left out of the runs: utilization says the size")
     tried = _utilizations(asked.utilizations)
@@ -154,11 +161,11 @@ def _utilizations(text: str | None) -> list[float]:
     if text is None:
         return list(UTILIZATIONS)
     try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
+        return [lifetime.parse_share(part) for part in text.split(",")]
+    except ConfigError:
         raise ConfigError(
             f"--utilizations: found {text!r}, expected shares above 0 and below 1",
-            "such as 0.6,0.7,0.8",
+            "such as 0.6,0.7,0.8 or 60%,70%,80%",
         ) from None
 
 

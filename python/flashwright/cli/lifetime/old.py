@@ -91,6 +91,7 @@ def old(
             "--smart": {"--endurance": endurance},
             "the formula": {
                 "--capacity": of.capacity,
+                "--used": of.used,
                 "--reserved": of.reserved,
                 "--written": of.written,
                 "--effective": of.effective,

@@ -42,7 +42,7 @@ def smart(
         ),
     ],
     endurance: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="The drive's rating (TBW), such as 600TB.")
+        str | None, typer.Option(metavar="SIZE", help="The rating: 600TB (TBW) or 1dwpd,5y.")
     ] = None,
     json: Json = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")] = False,
@@ -58,8 +58,11 @@ def from_smart(
     to_stdout = json == Path("-")
     if json is not None and not to_stdout:
         check_writable(json)
-    rating = None if endurance is None else life.parse_size(endurance, "endurance")
     drives = _read(paths)
+    # Drive writes a day are of one size.
+    sizes = {drive[-1].capacity for drive in drives}
+    size = sizes.pop() if len(sizes) == 1 else None
+    rating = None if endurance is None else life.parse_endurance(endurance, size)
     documents = [_document(drive, rating, alone=len(drives) == 1) for drive in drives]
     if len(drives) == 1:
         put_json({"version": __version__, "method": "smart", **documents[0]}, json)
