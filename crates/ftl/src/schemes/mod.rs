@@ -37,6 +37,10 @@ pub struct SchemeContext<'a> {
     pub foreign: Option<&'a Foreign>,
 }
 
+/// Ends the refusal of a drive that is too small for the open blocks of its placement policy only.
+pub(crate) const SINGLE_KEEPS_FEWER: &str =
+    ", or set placement.policy = \"single\", which keeps one block of a plane open";
+
 impl SchemeContext<'_> {
     /// The chosen placement policy.
     #[must_use]
