@@ -73,6 +73,8 @@ def drives(quick: bool) -> list[Drive]:
     planes = Ssd.named("default").with_(
         {
             "geometry.blocks-per-plane": 512 if quick else 2048,
+            "placement.policy": "single",
+            "placement.allocation": "dynamic",
             "timing.die-order": "by-class",
             "host.queue-depth": 512,
         }

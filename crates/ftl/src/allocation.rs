@@ -1,4 +1,11 @@
 //! The order in which planes take the host's pages.
+//!
+//! Drives stripe writes over their planes. Those that clean whole stripes (pblk's lines, the lines of FEMU and NVMeVirt, superblocks)
+//! need no more than the order, because a stripe that is cleaned frees as much in every plane. A drive that cleans plane by plane must
+//! also watch how full the planes are. In strict turn, a host that writes each page twice in a row leaves the first, dead copies in the
+//! even planes and the lasting ones in the odd planes; these then clean nearly full blocks. It happens wherever the number of planes and
+//! the period in which pages are rewritten share a factor: at a request of half a page, a log that appends, a misaligned partition.
+//! [`Allocation::ByRoom`] therefore passes over a plane that has less room than the others ([`crate::planes`]).
 
 use flashwright_nand::Geometry;
 use schemars::JsonSchema;
@@ -10,8 +17,11 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
-    /// Planes take turns as pages are written; a plane that can't take a page is skipped.
+    /// Planes take turns as pages are written, but one with less room than the others waits until it is level with them.
     #[default]
+    ByRoom,
+    /// Planes take turns as pages are written, however full they are; only one that can't take a page is skipped. Where papers
+    /// describe dynamic allocation, they mean this.
     Dynamic,
     /// The logical page number determines the plane, permanently.
     Static,

@@ -43,6 +43,12 @@ pub(crate) struct Plane {
     pub schedule: Schedule,
     /// Valid pages of the latest victim when it was chosen.
     pub copies: u32,
+    /// Pages of its good blocks that hold no valid page; blocks that only an SLC cache uses don't count.
+    pub room: i64,
+    /// Whether it waits for room: see [`crate::planes`].
+    pub waits: bool,
+    /// Whether blocks of it are retired.
+    retired: bool,
     /// Host pages written since the schedule was last consulted, if it is consulted.
     pub written: u32,
     /// The SLC cache, if there is one. The second half of the frontiers is then the host's.
@@ -93,7 +99,7 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 let own = BlockPool::new(context.wear.free_block);
                 Box::new(SlcCache::new(&slc, streams, slc_blocks, &mut pool, own, wear, flash))
             });
-            Plane {
+            let mut plane = Plane {
                 first_block,
                 pool,
                 frontiers: vec![Frontier::default(); if slc.is_some() { 2 * streams } else { streams }],
@@ -106,9 +112,14 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 work: None,
                 schedule: context.gc.schedule.build(&context.gc.schedules, context.schedule_context(streams_u8, flash)),
                 copies: 0,
+                room: 0,
+                waits: false,
+                retired: false,
                 written: 0,
                 slc,
-            }
+            };
+            plane.begin_room(flash);
+            plane
         })
         .collect()
 }
@@ -163,6 +174,7 @@ impl Plane {
         let next = frontier.next;
         (next != frontier.end).then(|| {
             frontier.next = next + 1;
+            self.room -= 1;
             (Ppn(next), next + 1 == frontier.end)
         })
     }
@@ -243,14 +255,18 @@ impl Plane {
     /// A page of the plane became invalid; its block has `left` valid pages.
     #[inline(always)]
     pub fn invalidated(&mut self, block: BlockId, left: u32, flash: &Flash) {
-        if self.fewest.is_some() {
-            self.count_invalidated(block, left);
+        self.room += 1;
+        if self.fewest.is_some() || self.retired {
+            self.count_invalidated(block, left, flash);
         }
         self.victim.invalidated(block.0 - self.first_block.0, left, PlaneView::new(flash, self.first_block));
     }
 
     #[inline(never)] // drives that don't need it must not pay for it
-    fn count_invalidated(&mut self, block: BlockId, left: u32) {
+    fn count_invalidated(&mut self, block: BlockId, left: u32, flash: &Flash) {
+        if flash.nand().condition(block) != Condition::Good {
+            self.room -= 1; // a retired block takes no page again
+        }
         if let Some(fewest) = &mut self.fewest {
             fewest.invalidated(block.0 - self.first_block.0, left);
         }
@@ -268,6 +284,23 @@ impl Plane {
             }
         }
         self.fewest = Some(Box::new(fewest));
+    }
+
+    /// Counts its room anew: blocks are not as they were when it was built.
+    pub fn begin_room(&mut self, flash: &Flash) {
+        let mut blocks = (self.first_block.0..).take(flash.geometry().blocks_per_plane() as usize).map(BlockId);
+        self.retired = blocks.any(|block| flash.nand().condition(block) == Condition::Retired);
+        (self.room, self.waits) = (self.count_room(flash), false);
+    }
+
+    /// Its `room`, by a search.
+    pub fn count_room(&self, flash: &Flash) -> i64 {
+        let geometry = flash.geometry();
+        let pages = i64::from(geometry.pages_per_block());
+        let blocks = (self.first_block.0..self.first_block.0 + geometry.blocks_per_plane()).map(BlockId);
+        let good = blocks.filter(|block| flash.nand().condition(*block) == Condition::Good);
+        let of_cache = self.slc.as_ref().map_or(0, |slc| slc.only_its_own());
+        good.map(|block| pages - i64::from(flash.pages_valid(block))).sum::<i64>() - pages * of_cache as i64
     }
 
     /// Erased pages.
@@ -300,6 +333,7 @@ impl Plane {
         }
         // The stream that the block was last opened for may be one that host pages never go to.
         flash.set_stream(block, 0);
+        self.room -= lpns.len() as i64;
         for (lpn, page) in lpns.iter().zip(0..) {
             let ppn = flash.geometry().page_at(block, page);
             flash.program(ppn, Lpn(*lpn), Cause::Host);
@@ -331,6 +365,8 @@ impl Plane {
             }
         } else {
             flash.retire(block);
+            self.retired = true;
+            self.room -= i64::from(flash.geometry().pages_per_block() - flash.pages_valid(block));
             if let Some(leveler) = &mut self.leveler {
                 leveler.retired(local);
             }
@@ -446,7 +482,11 @@ impl Plane {
         let slc = self.slc.as_mut().filter(|_| flash.is_slc(block));
         let own = slc.and_then(|slc| {
             slc.in_use -= 1;
-            slc.own.as_mut().filter(|_| flash.nand().can_erase(block))
+            let stays = flash.nand().can_erase(block);
+            if slc.own.is_some() && !stays {
+                self.room += i64::from(flash.geometry().pages_per_block()); // it becomes a normal block
+            }
+            slc.own.as_mut().filter(|_| stays)
         });
         own.unwrap_or(&mut self.pool).push(local, wear);
         if let Some(leveler) = &mut self.leveler {
@@ -474,6 +514,13 @@ impl Plane {
                  {bad} bad are not its {blocks} blocks",
                 self.pool.len(),
                 self.sealed
+            )));
+        }
+        let room = self.count_room(flash);
+        if self.room != room {
+            violations.push(Violation(format!(
+                "plane {plane}: room for {} pages by the count, {room} by a search",
+                self.room
             )));
         }
         if self.victim.candidates() != self.sealed {

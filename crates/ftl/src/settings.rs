@@ -89,11 +89,19 @@ pub struct PlacementConfig {
     pub policies: PlacementSettings,
 }
 
+impl PlacementConfig {
+    /// One frontier for all pages, and planes in strict turn: what papers describe and worked examples count on.
+    #[must_use]
+    pub fn single_in_turn() -> Self {
+        Self { policy: PlacementName::Single, allocation: Allocation::Dynamic, ..Self::default() }
+    }
+}
+
 impl Default for PlacementConfig {
     fn default() -> Self {
         Self {
-            policy: PlacementName::Single,
-            allocation: Allocation::Dynamic,
+            policy: PlacementName::GcSeparate,
+            allocation: Allocation::default(),
             order: AllocationOrder::default(),
             policies: PlacementSettings::default(),
         }

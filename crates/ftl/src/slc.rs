@@ -299,6 +299,11 @@ impl SlcCache {
         assert_eq!(oldest, Some(block), "folding takes the oldest block");
     }
 
+    /// Blocks that never hold normal data.
+    pub fn only_its_own(&self) -> usize {
+        self.own.as_ref().map_or(0, |own| own.len() + self.in_use as usize)
+    }
+
     /// Erased blocks of its own.
     pub fn own_free(&self) -> usize {
         self.own.as_ref().map_or(0, BlockPool::len)
@@ -358,6 +363,9 @@ impl Plane {
         let local = own.unwrap_or(&mut self.pool).pop_for(stream % streams, streams).expect("the cache takes a block");
         // Its last pages stay: see `slc`.
         let can_erase = flash.nand().can_erase(BlockId(self.first_block.0 + local));
+        if !can_erase && self.slc.as_ref().is_some_and(|slc| slc.own.is_some()) {
+            self.room += i64::from(flash.geometry().pages_per_block()); // it becomes a normal block
+        }
         self.begin(stream, local, can_erase, flash);
     }
 

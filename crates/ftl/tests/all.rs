@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
+mod by_room;
 mod clean;
 mod flash_log;
 mod log_blocks;

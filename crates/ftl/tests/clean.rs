@@ -40,7 +40,7 @@ fn every_scheme_and_policy(steps: u32) {
 fn one(name: SchemeName, victim: VictimName, policy: PlacementName, order: ProgramOrder, seed: u64, steps: u32) {
     let label = format!("{name:?}, {victim:?}, {policy:?}, {order:?}");
     let gc = GcSettings { victim: victim.into(), ..GcSettings::default() };
-    let placement = PlacementConfig { policy, ..PlacementConfig::default() };
+    let placement = PlacementConfig { policy, ..PlacementConfig::single_in_turn() };
     let (ftl, wear) = (FtlSettings::default(), WearSettings::default());
     // The first shape that the scheme takes, with 4 or 6 pages a block, and its logical pages.
     let shapes = [(2, 16, 4, 70), (1, 64, 4, 160), (1, 64, 6, 200), (1, 128, 8, 512)];

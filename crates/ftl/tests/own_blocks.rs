@@ -39,7 +39,7 @@ fn build(
     // Eight entries a translation page of 512 B.
     let mut ftl = FtlSettings { scheme, entry_bytes: 64, ..FtlSettings::default() };
     ftl.schemes.dftl = dftl;
-    let (mut placement, wear) = (PlacementConfig::default(), WearSettings::default());
+    let (mut placement, wear) = (PlacementConfig::single_in_turn(), WearSettings::default());
     placement.policy = PlacementName::ALL[logical_pages as usize % 2];
     let context = SchemeContext {
         logical_pages,

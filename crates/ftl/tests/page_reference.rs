@@ -31,7 +31,10 @@ struct Reference {
     wear: WearSettings,
     /// Planes in turn.
     order: Vec<u32>,
-    turns: [usize; 2],
+    turn: usize,
+    /// By plane: whether it waits for room. The mean room, taken when the first plane had its turn.
+    waits: Vec<bool>,
+    mean: i64,
     blocks: Vec<Block>,
     /// The open block of each plane for the host and for cleaning.
     frontiers: Vec<[Option<usize>; 2]>,
@@ -56,7 +59,9 @@ impl Reference {
             placement: placement.clone(),
             wear: wear.clone(),
             order: placement.order.planes(&geometry, 1),
-            turns: [0; 2],
+            turn: 0,
+            waits: vec![false; geometry.planes() as usize],
+            mean: 0,
             blocks: (0..blocks).map(|at| Block { free: true, since: at as u64, ..Block::default() }).collect(),
             frontiers: vec![[None; 2]; geometry.planes() as usize],
             lies: vec![None; logical as usize],
@@ -91,10 +96,11 @@ impl Reference {
         let turn = match self.placement.allocation {
             Allocation::Static => lpn as usize % self.order.len(),
             Allocation::Dynamic => {
-                let turn = self.turns[0];
-                self.turns[0] = (turn + 1) % self.order.len();
+                let turn = self.turn;
+                self.turn = (turn + 1) % self.order.len();
                 turn
             }
+            Allocation::ByRoom => self.turn_by_room(),
         };
         // A plane that holds only valid pages is skipped.
         let mut in_turn = self.order.clone();
@@ -105,6 +111,32 @@ impl Reference {
             .find(|plane| self.makes_room(*plane))
             .expect("a plane has room");
         self.append(plane, 0, lpn);
+    }
+
+    /// Pages of a plane beside those that are valid.
+    fn room(&self, plane: usize) -> i64 {
+        let valid = self.lies.iter().flatten().filter(|(block, _)| self.blocks_of(plane).contains(block)).count();
+        i64::from(self.geometry.blocks_per_plane() * self.geometry.pages_per_block()) - valid as i64
+    }
+
+    /// The next plane in turn whose room is less than half a block below the mean, or, if it has been further below, at the mean.
+    fn turn_by_room(&mut self) -> usize {
+        let planes = self.order.len();
+        for turn in (0..planes).map(|step| (self.turn + step) % planes) {
+            if turn == 0 {
+                self.mean = (0..planes).map(|plane| self.room(plane)).sum::<i64>().div_euclid(planes as i64);
+            }
+            let plane = self.order[turn] as usize;
+            let allowed = if self.waits[plane] { 0 } else { self.np() as i64 / 2 };
+            self.waits[plane] = self.room(plane) + allowed < self.mean;
+            if planes == 1 || !self.waits[plane] {
+                self.turn = (turn + 1) % planes;
+                return turn;
+            }
+        }
+        let turn = self.turn;
+        self.turn = (turn + 1) % planes;
+        turn
     }
 
     /// Cleans until the host's frontier has room; returns false after twice as many cleans as blocks without a gain.
@@ -252,7 +284,7 @@ fn page_mapping_agrees_with_the_reference_model() {
         };
         let placement = PlacementConfig {
             policy: pick(rng, &[PlacementName::Single, PlacementName::GcSeparate]),
-            allocation: pick(rng, &[Allocation::Dynamic, Allocation::Static]),
+            allocation: pick(rng, &[Allocation::ByRoom, Allocation::Dynamic, Allocation::Static]),
             order: pick(rng, &["CWDP", "WCPD"]).parse().unwrap(),
             ..PlacementConfig::default()
         };

@@ -24,7 +24,7 @@ impl Drive {
     /// One plane, 0.8 full, filled in order; 8 free blocks kept.
     fn new(victim: VictimName, policy: PlacementName, change: impl Fn(&mut GcSettings, &mut PlacementConfig)) -> Self {
         let mut gc = GcSettings { victim: victim.into(), free_blocks_min: 8, ..GcSettings::default() };
-        let mut placement = PlacementConfig { policy, ..PlacementConfig::default() };
+        let mut placement = PlacementConfig { policy, ..PlacementConfig::single_in_turn() };
         change(&mut gc, &mut placement);
         let nand = Nand::new(
             Geometry::new(1, 1, 1, BLOCKS, NP, Bytes(4096)),

@@ -57,7 +57,7 @@ impl Drive {
         let (ftl, wear) = (FtlSettings::default(), WearSettings { policy: self.wear, ..WearSettings::default() });
         let gc =
             GcSettings { free_blocks_min: self.free_blocks_min, victim: self.victim.into(), ..GcSettings::default() };
-        let placement = PlacementConfig { policy: self.placement, ..PlacementConfig::default() };
+        let placement = PlacementConfig { policy: self.placement, ..PlacementConfig::single_in_turn() };
         let context = SchemeContext {
             logical_pages: self.logical,
             dies_per_way: 1,

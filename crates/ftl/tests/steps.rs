@@ -50,7 +50,7 @@ fn drives(cycles: bool) -> impl Strategy<Value = Drive> {
         proptest::sample::select(VictimName::ALL),
         wear,
         proptest::sample::select(PlacementName::ALL),
-        proptest::sample::select(vec![Allocation::Dynamic, Allocation::Static]),
+        proptest::sample::select(vec![Allocation::ByRoom, Allocation::Dynamic, Allocation::Static]),
         proptest::sample::select(vec![InvalidateOrder::AtProgram, InvalidateOrder::BeforeGc]),
     );
     let cycles = if cycles { (2..8u32).prop_map(Some).boxed() } else { Just(None).boxed() };

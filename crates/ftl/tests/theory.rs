@@ -311,7 +311,7 @@ struct Drive {
 impl Drive {
     /// One plane of `blocks` blocks of `b` pages with `logical` pages, filled in order.
     fn new(blocks: u32, b: u32, logical: u32, victim: VictimName, placement: PlacementName) -> Self {
-        let placement = PlacementConfig { policy: placement, ..PlacementConfig::default() };
+        let placement = PlacementConfig { policy: placement, ..PlacementConfig::single_in_turn() };
         Self::over(Geometry::new(1, 1, 1, blocks, b, Bytes(4096)), logical, &cleaning(victim), &placement)
     }
 
@@ -360,7 +360,7 @@ fn table(sizes: Sizes, name: &str, gc: &GcSettings, measured: u64, model: impl F
             let logical = (f64::from(blocks * b) * utilisation) as u32;
             let u = f64::from(logical) / f64::from((blocks - 1) * b);
             let geometry = Geometry::new(1, 1, 1, blocks, b, Bytes(4096));
-            let mut drive = Drive::over(geometry, logical, gc, &PlacementConfig::default());
+            let mut drive = Drive::over(geometry, logical, gc, &PlacementConfig::single_in_turn());
             let mut rng = Seed(42).stream("theory");
             let mut draw = || u32::try_from(below(&mut rng, u64::from(logical))).unwrap();
             drive.amplification(WARM_UP, &mut draw);
@@ -455,7 +455,7 @@ fn two_classes(skews: &[Hot], utilisations: &[f64], names: &[&str]) {
                 let logical = (f64::from(pages) * utilisation) as u32;
                 let u = f64::from(logical) / f64::from(pages - b as u32);
                 let geometry = Geometry::new(1, 1, 1, blocks, b as u32, Bytes(4096));
-                let mut drive = Drive::over(geometry, logical, gc, &PlacementConfig::default());
+                let mut drive = Drive::over(geometry, logical, gc, &PlacementConfig::single_in_turn());
                 let mut rng = Seed(43).stream("theory");
                 let first_cold = (f64::from(logical) * hot.space).round() as u32;
                 let mut draw = || {
@@ -500,7 +500,7 @@ fn separated_static_pages_leave_a_smaller_drive() {
     let (blocks, b) = (4096, 64);
     for (fixed, utilisation) in [(0.3, 0.8), (0.7, 0.8), (0.7, 0.9)] {
         let logical = (f64::from(blocks * b) * utilisation) as u32;
-        let mut placement = PlacementConfig { policy: PlacementName::HotCold, ..PlacementConfig::default() };
+        let mut placement = PlacementConfig { policy: PlacementName::HotCold, ..PlacementConfig::single_in_turn() };
         placement.policies.hot_cold.detector = Detector::Oracle;
         placement.policies.hot_cold.gc_class = GcClass::Keep;
         let geometry = Geometry::new(1, 1, 1, blocks, b, Bytes(4096));
@@ -576,7 +576,7 @@ fn planes_are_small_drives() {
         let (blocks, b) = (1024, 64);
         let geometry = Geometry::new(4, 2, 1, blocks, b, Bytes(4096));
         let logical = geometry.pages() / 10 * 8;
-        let placement = PlacementConfig { allocation, ..PlacementConfig::default() };
+        let placement = PlacementConfig { allocation, ..PlacementConfig::single_in_turn() };
         let mut drive = Drive::over(geometry, logical, &cleaning(VictimName::Greedy), &placement);
         let mut rng = Seed(11).stream("theory");
         let mut draw = || u32::try_from(below(&mut rng, u64::from(logical))).unwrap();

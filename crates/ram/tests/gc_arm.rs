@@ -275,7 +275,7 @@ fn conflicts_are_explained() {
         let mut flash = Flash::new(nand, 1000, false, false);
         let mut ftl = FtlSettings { scheme: SchemeName::Dftl, ..FtlSettings::default() };
         ftl.schemes.dftl = dftl;
-        let (gc, placement, wear) = (GcSettings::default(), PlacementConfig::default(), WearSettings::default());
+        let (gc, placement, wear) = (GcSettings::default(), PlacementConfig::single_in_turn(), WearSettings::default());
         let context = SchemeContext {
             logical_pages: 1000,
             dies_per_way: 1,

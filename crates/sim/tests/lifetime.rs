@@ -23,6 +23,7 @@ fn drive(blocks: u32, pages: u32, cycles: u32, more: &[&str]) -> DriveConfig {
         "timing.model=none".to_owned(),
         "capacity.utilization=0.8".to_owned(),
         "gc.free-blocks-min=1".to_owned(),
+        "placement.policy=single".to_owned(),
         format!("wear.pe-cycles-max={cycles}"),
     ];
     settings.extend(more.iter().map(ToString::to_string));

@@ -501,7 +501,7 @@ fn odds_and_ends(rng: &mut Rng) -> Vec<String> {
     vec![
         format!("gc.invalidate={:?}", pick(rng, &["at-program", "before-gc"])),
         format!("gc.free-blocks-min={}", pick(rng, &[1, 2])),
-        format!("placement.allocation={:?}", pick(rng, &["dynamic", "static"])),
+        format!("placement.allocation={:?}", pick(rng, &["by-room", "dynamic", "static"])),
         format!("placement.order={:?}", pick(rng, &["CWDP", "PDWC", "DPCW"])),
         format!("wear.free-block={:?}", pick(rng, &["fifo", "least-worn", "most-worn", "graded"])),
         format!("host.partial-pages={:?}", pick(rng, &["whole", "read-modify-write"])),

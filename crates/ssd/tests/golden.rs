@@ -199,7 +199,13 @@ fn assert_part(found: &Value, expected: &Value, at: &str) {
 }
 
 fn run(trace: &Trace, scheme: &str, column: &str, settings: &[String], label: &str) {
-    let base = Config::from_toml(&trace.config.to_string(), label).unwrap_or_else(|error| panic!("{error}"));
+    let mut config = trace.config.clone();
+    // Worked by hand: a frontier for all pages, planes in strict turn.
+    let placement = config.entry("placement").or_insert_with(|| Value::Table(Table::new()));
+    let placement = placement.as_table_mut().expect("a table");
+    placement.entry("policy").or_insert_with(|| "single".into());
+    placement.entry("allocation").or_insert_with(|| "dynamic".into());
+    let base = Config::from_toml(&config.to_string(), label).unwrap_or_else(|error| panic!("{error}"));
     let scheme = format!("ftl.scheme={scheme:?}");
     let config = base.with_settings(&[&[scheme], settings].concat()).unwrap_or_else(|error| panic!("{label}: {error}"));
     let mut ssd = Ssd::new(&config, Seed(1), true).unwrap_or_else(|error| panic!("{label}: {error}"));

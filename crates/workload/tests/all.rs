@@ -16,6 +16,7 @@ mod trace_convert;
 mod trace_faults;
 mod trace_formats;
 mod trace_more;
+mod trace_order;
 mod trace_published;
 mod trace_scale;
 mod trace_support;

@@ -16,13 +16,13 @@ from flashwright.cli.traceoptions import (
     ScaledTraceOptions,
     TimeScale,
     TraceOptions,
-    bad_addresses,
     trace_range,
 )
 from flashwright.errors import WorkloadError
 from flashwright.run.run import RunSettings
 from flashwright.run.ssd import Ssd
 from flashwright.traces import workloads
+from flashwright.traces.sources import expect_addresses
 
 if TYPE_CHECKING:
     from flashwright.blackbox.target import Range, Target
@@ -37,7 +37,6 @@ __all__ = [
     "TimeScale",
     "TraceOptions",
     "add_options",
-    "bad_addresses",
     "check_closeup",
     "check_snapshots",
     "open_target",
@@ -128,8 +127,10 @@ class RunOptions(TraceOptions):
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar="wrap|reject|dense",
-            help="How a trace's addresses beyond the drive's end are handled; default wrap.",
+            metavar="HOW",
+            help="Fit a trace's addresses to the drive: wrap (modulo its size), reject (an error beyond it), dense or "
+            "compact (packed in order of first use or of address), scale[:SHARE] (onto it). Default wrap; an error if "
+            "over 5 % of the requests lie beyond.",
         ),
     ] = None
     time_scale: TimeScale = None
@@ -204,15 +205,13 @@ class RunOptions(TraceOptions):
                 )
             self.refuse_trace_options("--workload")
             return workloads.parse(self.workload)
-        if self.addresses not in (None, "wrap", "reject", "dense"):
-            raise bad_addresses(self.addresses)
-        addresses: Any = self.addresses or "wrap"
+        addresses = expect_addresses(self.addresses, "--addresses")
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
 
-    def refuse_trace_options(self, beside: str) -> None:
+    def refuse_trace_options(self, beside: str, but: Sequence[str] = ()) -> None:
         """Refuse what is for traces only, beside an option that names what is played."""
         for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
-        for option in self.given(for_traces):
+        for option in self.given([name for name in for_traces if name not in but]):
             raise WorkloadError(f"{option}: found with {beside}, expected only with --trace", "")
 
     def settings(self, *, keep_requests: bool = False) -> RunSettings:

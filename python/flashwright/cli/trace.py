@@ -17,14 +17,17 @@ from flashwright.cli.help import Command, Group
 from flashwright.cli.options import OLD, add_options, renamed
 from flashwright.cli.outputs import Json, refuse_stdout
 from flashwright.cli.render import errors, page, put_json, units
-from flashwright.cli.tracecompare import compare
+from flashwright.cli.tracecompare import compare, say_reading
 from flashwright.cli.traceoptions import (
     AddressRange,
     ArchiveMember,
+    EventsOption,
+    OrderOption,
     ScaledTraceOptions,
     ScaleFootprint,
     TableColumns,
     TimeScale,
+    TimeUnitOption,
 )
 from flashwright.errors import OutputError, WorkloadError
 from flashwright.support.core import _core
@@ -105,12 +108,17 @@ def _summary(found: dict[str, Any]) -> RenderableType:
         ("bad_lines", "lines that can't be read, skipped"),
         ("empty_requests", "requests of length 0, skipped"),
         ("filtered_out", "requests of other devices or addresses, skipped"),
+        ("reordered", "requests out of order, sorted into their place"),
         ("out_of_order", "requests out of order, given the time of the previous one"),
     ):
         if stats[name]:
             rows.append(("", f"{units.count(stats[name])} {text}"))
     rows.extend(("", f"skipped: {line}") for line in stats["first_bad_lines"])
     rows.extend(("read", note) for note in found["notes"])
+    rows.extend(
+        ("doubtful", f"{doubt['text']}; {doubt['mend']}" if doubt["mend"] else doubt["text"])
+        for doubt in found["doubts"]
+    )
     return page.grid([(name, text) for name, text in rows if text])
 
 
@@ -178,6 +186,9 @@ def convert(
     scale_footprint: ScaleFootprint = 1,
     columns: TableColumns = None,
     member: ArchiveMember = None,
+    order: OrderOption = None,
+    time_unit: TimeUnitOption = None,
+    events: EventsOption = "auto",
     label: Label = "",
     note: Note = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
@@ -202,6 +213,9 @@ def convert(
         scale_footprint=scale_footprint,
         columns=columns,
         member=member,
+        order=order,
+        time_unit=time_unit,
+        events=events,
         time_scale=time_scale,
     ).open(source)
     with _target(target) as file:
@@ -309,6 +323,9 @@ def _say_losses(done: dict[str, Any]) -> None:
             errors.note(f"{done[name]:,} {text}")
     if done["read"]["bad_lines"]:
         errors.note(f"{done['read']['bad_lines']:,} lines that can't be read, skipped")
+    if done["read"]["reordered"] and not done["notes"]:
+        errors.note(f"{done['read']['reordered']:,} requests out of order, sorted into their place")
+    say_reading(done)
 
 
 @app.command("fit", cls=_Command)
@@ -354,6 +371,7 @@ def fit(
         )
         for line in fitted["borrowed"]:
             errors.note(line)
+        say_reading(found.figures["reading"])
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -14,22 +14,17 @@ from flashwright.traces import workloads
 __all__ = [
     "AddressRange",
     "ArchiveMember",
+    "EventsOption",
+    "OrderOption",
     "ScaleFootprint",
     "ScaledTraceOptions",
     "TableColumns",
     "TimeScale",
+    "TimeUnitOption",
     "TraceOptions",
-    "bad_addresses",
+    "one_of",
     "trace_range",
 ]
-
-
-def bad_addresses(found: str) -> WorkloadError:
-    """What is wrong with a value of --addresses."""
-    return WorkloadError(
-        f"--addresses: found {found!r}, expected wrap, reject or dense",
-        "wrap: modulo the drive's size; reject: an error beyond it; dense: packed",
-    )
 
 
 TimeScale = Annotated[
@@ -65,6 +60,42 @@ TableColumns = Annotated[
 ArchiveMember = Annotated[
     str | None, typer.Option(metavar="NAME", help="The file of an archive (tar, zip) to read.")
 ]
+OrderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--order",
+        metavar="as-is|sort|concatenate",
+        help="What to do where the trace's times go back: play late requests with the one before, sort by time, or "
+        "play recordings one after the other. By default what is certain, else an error.",
+    ),
+]
+TimeUnitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--time-unit",
+        metavar="ns|us|ms|s",
+        help="The unit of the trace's times, if not that of its format.",
+    ),
+]
+EventsOption = Annotated[
+    str,
+    typer.Option(
+        "--events",
+        metavar="auto|queue|issue",
+        help="Which events of a block trace are the requests; auto: queue events, issue events where there are no "
+        "others.",
+    ),
+]
+
+
+def one_of(option: str, found: str | None, words: Any) -> Any:
+    """A value that is one of the words of a ``Literal``, or None."""
+    known = get_args(words)
+    if found is not None and found not in known:
+        raise WorkloadError(
+            f"{option}: found {found!r}, expected {', '.join(known[:-1])} or {known[-1]}", ""
+        )
+    return found
 
 
 def trace_range(text: str) -> tuple[int, int]:
@@ -113,9 +144,12 @@ class TraceOptions:
     scale_footprint: ScaleFootprint = 1
     columns: TableColumns = None
     member: ArchiveMember = None
+    order: OrderOption = None
+    time_unit: TimeUnitOption = None
+    events: EventsOption = "auto"
 
     def open(
-        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+        self, path: str, addresses: workloads.Addresses | None = None, repeat: int = 1
     ) -> workloads.Trace:
         """The trace at `path`."""
         return workloads.trace(
@@ -130,6 +164,9 @@ class TraceOptions:
             scale_footprint=self.scale_footprint,
             columns=self.columns,
             member=self.member,
+            order=one_of("--order", self.order, workloads.Order),
+            time_unit=one_of("--time-unit", self.time_unit, workloads.TimeUnit),
+            events=one_of("--events", self.events, workloads.Events),
         )
 
 
@@ -140,7 +177,7 @@ class ScaledTraceOptions(TraceOptions):
     time_scale: TimeScale = None
 
     def open(
-        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
+        self, path: str, addresses: workloads.Addresses | None = None, repeat: int = 1
     ) -> workloads.Trace:
         """The trace at `path`."""
         trace = super().open(path, addresses, repeat)

@@ -54,8 +54,8 @@ pub(crate) fn list_pages_by_stream(
     flash: &Flash,
     mut seen: impl FnMut(u32),
 ) {
-    if placement.is_single() {
-        return list_pages(block, &mut moving[0], flash, seen);
+    if let Some(stream) = placement.moves_to() {
+        return list_pages(block, &mut moving[usize::from(stream)], flash, seen);
     }
     let first = flash.geometry().first_page(block).0;
     let spares = flash.nand().spares(block);

@@ -107,6 +107,7 @@ impl Planes {
             plane.share_with_cache(free as usize, flash);
             let room = plane.slc_room();
             plane.slc.iter_mut().for_each(|slc| slc.reset_figures(room));
+            plane.begin_room(flash);
         }
     }
 }

@@ -34,7 +34,7 @@ mod shared;
 
 pub use settings::{DftlSettings, SamePageRead};
 
-use super::{BuildScheme, Reserve, SchemeContext};
+use super::{BuildScheme, Reserve, SINGLE_KEEPS_FEWER, SchemeContext};
 use crate::cleaner::Cleaner;
 use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::good_blocks;
@@ -48,7 +48,7 @@ use crate::{
 };
 use cleaning::Listed;
 use flashwright_block::Nanos;
-use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
+use flashwright_nand::{BlockId, Geometry, Lpn, PlaneId, Ppn, prefetch};
 use mapping::{Mapping, NONE};
 use serde::{Deserialize, Serialize};
 use settings::SizeKey;
@@ -94,6 +94,9 @@ struct Figures {
     /// Translation pages written through because the cache could not hold the entries of a block.
     written_through: u64,
 }
+
+/// Bytes of a cached entry in this machine's memory: the slot, its place in the order of replacement, what the policy notes.
+const HELD_ENTRY_BYTES: u64 = 32;
 
 /// Bytes of the page number with which a checkpoint stores an entry that a translation page lacks.
 const LPN_BYTES: u64 = 4;
@@ -155,27 +158,33 @@ impl BuildScheme for Dftl {
         let streams = u64::from(context.streams(flash));
         let kept = u64::from(context.gc.free_blocks_min.max(Self::kept_free(context, flash)));
         let reserved = kept + streams + 1;
-        let room =
-            |plane| good_blocks(flash, PlaneId(plane)).saturating_sub(reserved) * u64::from(geometry.pages_per_block());
         let planes = u64::from(geometry.planes());
-        let usable = if context.placement.allocation == Allocation::Static {
-            // Every plane gets an equal share, regardless of its room.
-            (0..geometry.planes()).map(room).min().unwrap_or(0) * planes
-        } else {
-            (0..geometry.planes()).map(room).sum()
+        // What the planes hold if each keeps so many blocks.
+        let usable = |reserved: u64| {
+            let good = |plane| good_blocks(flash, PlaneId(plane));
+            let room = |plane| good(plane).saturating_sub(reserved) * u64::from(geometry.pages_per_block());
+            if context.placement.allocation == Allocation::Static {
+                // Every plane gets an equal share, regardless of its room.
+                (0..geometry.planes()).map(room).min().unwrap_or(0) * planes
+            } else {
+                (0..geometry.planes()).map(room).sum()
+            }
         };
         // The distribution of translation pages over planes is not fixed: one plane may collect all of them, or at
         // least many more than its share.
         let more = GATHERED_BLOCKS * u64::from(geometry.pages_per_block());
         let gathered = translation.min(translation.div_ceil(planes) + more);
         let needed = logical.next_multiple_of(planes) + gathered * planes;
-        if needed > usable {
-            let over = (needed - usable) as f64;
+        if needed > usable(reserved) {
+            let over = (needed - usable(reserved)) as f64;
+            let with_one_stream = reserved + 1 - streams;
+            let or_single = if needed <= usable(with_one_stream) { SINGLE_KEEPS_FEWER } else { "" };
             let fits = ((logical as f64 - over) / f64::from(geometry.pages())).max(0.0);
             problems.push(format!(
                 "capacity: {logical} logical and {translation} translation pages (up to {gathered} in a plane), but only \
-                 {usable} of {} physical pages can hold them when every plane keeps {reserved} blocks for cleaning ({kept} \
-                 free, {} open); lower capacity.utilization to {:.3} or less, or use more and smaller blocks",
+                 {} of {} physical pages can hold them when every plane keeps {reserved} blocks for cleaning ({kept} \
+                 free, {} open); lower capacity.utilization to {:.3} or less, or use more and smaller blocks{or_single}",
+                usable(reserved),
                 geometry.pages(),
                 streams + 1,
                 (fits * 1000.0).floor() / 1000.0,
@@ -191,6 +200,11 @@ impl BuildScheme for Dftl {
             blocks: u64::from(kept) + u64::from(context.streams(flash)) + 1,
             map_pages: u64::from(context.logical_pages).div_ceil(per_page),
         })
+    }
+
+    fn table_bytes(settings: &DftlSettings, logical_pages: u32, geometry: &Geometry) -> u64 {
+        let cached = settings.entries(logical_pages, geometry.pages_per_block());
+        u64::from(logical_pages) * 4 + u64::from(cached) * HELD_ENTRY_BYTES
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -10,7 +10,7 @@ use crate::{
     SchemeFigures, SlcContext, VictimChoice, VictimName, Violation, WearSettings,
 };
 use flashwright_block::{Nanos, Seed};
-use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, ProgramOrder};
+use flashwright_nand::{BlockId, Geometry, Lpn, PlaneId, Ppn, ProgramOrder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +36,10 @@ pub struct SchemeContext<'a> {
     /// Foreign policies, which replace those that the settings name.
     pub foreign: Option<&'a Foreign>,
 }
+
+/// Ends the refusal of a drive that is too small for the open blocks of its placement policy only.
+pub(crate) const SINGLE_KEEPS_FEWER: &str =
+    ", or set placement.policy = \"single\", which keeps one block of a plane open";
 
 impl SchemeContext<'_> {
     /// The chosen placement policy.
@@ -175,6 +179,12 @@ pub trait BuildScheme: Sized {
         let _ = (context, flash);
         None
     }
+    /// Bytes of this machine's memory that its own tables take, beside the states of pages and blocks that every scheme has: a
+    /// map of pages, 4 B each, unless it says otherwise.
+    fn table_bytes(settings: &Self::Settings, logical_pages: u32, geometry: &Geometry) -> u64 {
+        let _ = (settings, geometry);
+        u64::from(logical_pages) * 4
+    }
     /// Builds the scheme over erased flash.
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
     /// Different owners that spare areas may name: logical pages, and pages of the scheme's own tables.
@@ -279,6 +289,11 @@ macro_rules! schemes {
             #[must_use]
             pub fn takes_checkpoints(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::TAKES_CHECKPOINTS,)+ }
+            }
+            /// See [`BuildScheme::table_bytes`].
+            #[must_use]
+            pub fn table_bytes(self, settings: &SchemeSettings, logical_pages: u32, geometry: &Geometry) -> u64 {
+                match self { $(SchemeName::$name => $scheme::table_bytes(&settings.$module, logical_pages, geometry),)+ }
             }
             /// The victim policy of the scheme's source.
             #[must_use]

@@ -7,7 +7,7 @@
 //! Invariants: `l2p` and the spare areas of valid pages are inverse; every block is free, open, sealed, retired or bad;
 //! a plane never has fewer than one free block when a clean starts, which is the room that its copies need.
 
-use super::{BuildScheme, Reserve, SchemeContext};
+use super::{BuildScheme, Reserve, SINGLE_KEEPS_FEWER, SchemeContext};
 use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages_by_stream};
 use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::{Plane, good_blocks};
@@ -57,27 +57,31 @@ impl BuildScheme for PageMap {
             problems.extend(slc_problems);
             return problems; // capacity depends on the cache
         }
-        let (mut usable, mut tightest) = (0, u64::MAX);
-        for plane in 0..geometry.planes() {
-            let good = good_blocks(flash, PlaneId(plane));
-            let good = good - context.slc.map_or(0, |slc| slc.own_blocks(good));
-            let room = good.saturating_sub(reserved) * u64::from(geometry.pages_per_block());
-            usable += room;
-            tightest = tightest.min(room);
-        }
-        if context.placement.allocation == Allocation::Static {
-            // Every plane gets an equal share, regardless of its room.
-            usable = tightest * u64::from(geometry.planes());
-        }
-        let logical = u64::from(context.logical_pages);
-        if logical > usable {
+        // What the planes hold if each keeps so many blocks.
+        let usable = |reserved: u64| {
+            let room = |plane| {
+                let good = good_blocks(flash, PlaneId(plane));
+                let good = good - context.slc.map_or(0, |slc| slc.own_blocks(good));
+                good.saturating_sub(reserved) * u64::from(geometry.pages_per_block())
+            };
+            if context.placement.allocation == Allocation::Static {
+                // Every plane gets an equal share, regardless of its room.
+                (0..geometry.planes()).map(room).min().unwrap_or(0) * u64::from(geometry.planes())
+            } else {
+                (0..geometry.planes()).map(room).sum()
+            }
+        };
+        let (fits, logical) = (usable(reserved), u64::from(context.logical_pages));
+        if logical > fits {
+            let with_one_stream = u64::from(kept) + context.frontiers(1);
+            let or_single = if usable(with_one_stream) >= logical { SINGLE_KEEPS_FEWER } else { "" };
             problems.push(format!(
-                "capacity: {logical} logical pages, but only {usable} of {} physical pages can hold data when every \
+                "capacity: {logical} logical pages, but only {fits} of {} physical pages can hold data when every \
                  plane keeps {reserved} blocks for cleaning (gc.free-blocks-min = {kept}, {} open); lower \
-                 capacity.utilization to {:.3} or less, or use more and smaller blocks",
+                 capacity.utilization to {:.3} or less, or use more and smaller blocks{or_single}",
                 geometry.pages(),
                 reserved - u64::from(kept),
-                (usable as f64 / f64::from(geometry.pages()) * 1000.0).floor() / 1000.0,
+                (fits as f64 / f64::from(geometry.pages()) * 1000.0).floor() / 1000.0,
             ));
         }
         problems

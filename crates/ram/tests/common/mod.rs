@@ -43,7 +43,7 @@ pub fn flash(
     let entry_bytes = u32::try_from(PAGE).unwrap() / entries;
     let mut ftl = FtlSettings { scheme, entry_bytes, ..FtlSettings::default() };
     ftl.schemes.dftl = DftlSettings { replacement: MapCacheName::Grouped, ..DftlSettings::default() };
-    let (placement, wear) = (PlacementConfig::default(), WearSettings::default());
+    let (placement, wear) = (PlacementConfig::single_in_turn(), WearSettings::default());
     let context = SchemeContext {
         logical_pages: logical,
         dies_per_way: 1,

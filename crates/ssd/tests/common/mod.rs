@@ -25,9 +25,10 @@ pub const SMALL: [&str; 10] = [
     "gc.throttled.start-blocks=3",
 ];
 
-/// The default drive with `settings` laid over, as `--set` takes them.
+/// The default drive with one frontier and planes in strict turn, and `settings` laid over, as `--set` takes them.
 pub fn config<S: AsRef<str>>(settings: &[S]) -> DriveConfig {
-    Config::default().with_settings(settings).unwrap()
+    let plain = ["placement.policy=single", "placement.allocation=dynamic"];
+    Config::default().with_settings(&plain).unwrap().with_settings(settings).unwrap()
 }
 
 /// The smallest shape that still cleans: `blocks` of `pages` pages on one plane, and so many logical pages.

@@ -3,7 +3,7 @@
 use super::address::PageHasher;
 use super::error::TraceError;
 use super::options::{DeviceSpan, Layout, TraceOptions, TraceStats};
-use super::reader::TraceReader;
+use super::reader::{Doubt, TraceReader};
 use flashwright_block::{Nanos, Request, RequestKind, SECTOR_BYTES};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -69,8 +69,11 @@ pub struct TraceInfo {
     pub devices: Vec<DeviceSpan>,
     /// The counts of the reader.
     pub stats: TraceStats,
-    /// What was done to read it, and what had to be assumed since it does not say it.
+    /// What was done to read it: files read together, events taken, how times were put in order, and
+    /// what had to be assumed since the trace does not say it.
     pub notes: Vec<String>,
+    /// What speaks against these figures.
+    pub doubts: Vec<Doubt>,
 }
 
 /// Pages are counted in this size.
@@ -102,6 +105,7 @@ impl TraceInfo {
         info.devices = reader.devices();
         info.stats = reader.stats();
         info.notes = reader.notes().to_vec();
+        info.doubts = reader.doubts().to_vec();
         Ok(info)
     }
 }

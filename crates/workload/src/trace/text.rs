@@ -1,15 +1,29 @@
 //! Shared by all line formats: splits lines, parses them, skips or refuses bad ones, and recognises a format by its
 //! parser.
 
+use super::brothers::Brothers;
 use super::detect::{Head, Verdict};
 use super::error::TraceError;
 use super::formats::Setup;
 use super::input::Input;
+use super::order::TimeBase;
 use super::parse::{BadField, Parsed};
-use super::record::{About, Decode, DeviceTable, Sink, Tally};
+use super::plausible::Shape;
+use super::record::{Decode, DeviceTable, Sink, Tally};
 
 /// Parses one line of a format; state between lines is in `self`.
 pub(crate) trait ParseLine: Send + 'static {
+    /// Whether times are read in the unit of [`Setup`].
+    const TAKES_TIME_UNIT: bool = false;
+    /// Whether there are queue and issue events, of which [`Setup`] chooses.
+    const HAS_EVENTS: bool = false;
+
+    /// What is known of the clock.
+    const TIME_BASE: TimeBase = TimeBase::Unknown;
+
+    /// Takes the options, before the first line.
+    fn set_up(&mut self, _: &Setup) {}
+
     /// Pushes the requests of `line` (without its end) into `out`.
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()>;
 
@@ -36,7 +50,9 @@ struct Text<P> {
 
 /// The constructor of every text format.
 pub(crate) fn open<P: ParseLine + Default>(input: Input, setup: &Setup) -> Result<Box<dyn Decode>, TraceError> {
-    Ok(open_with(input, setup, P::default()))
+    let mut parser = P::default();
+    parser.set_up(setup);
+    Ok(open_with(input, setup, parser))
 }
 
 /// The decoder of a parser with settings.
@@ -102,9 +118,34 @@ impl<P: ParseLine> Decode for Text<P> {
         &self.input
     }
 
-    fn about(&self) -> About {
-        About { notes: self.parser.assumed(), ..About::default() }
+    fn line(&self) -> Option<u64> {
+        Some(self.line)
     }
+
+    fn takes_time_unit(&self) -> bool {
+        P::TAKES_TIME_UNIT
+    }
+
+    fn has_events(&self) -> bool {
+        P::HAS_EVENTS
+    }
+
+    fn time_base(&self) -> TimeBase {
+        P::TIME_BASE
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let brothers = Brothers::of(self.input.path()).filter(|_| P::HAS_EVENTS);
+        let note = |found: Brothers| {
+            format!("beside it: {}; if these are the other CPUs of the recording, join all with cat", found.names())
+        };
+        brothers.map(note).into_iter().chain(self.parser.assumed()).collect()
+    }
+}
+
+/// As [`sniff`], for a format whose columns others may have too.
+pub(crate) fn sniff_columns<P: ParseLine + Default>(head: &Head<'_>, shape: &'static Shape) -> Verdict {
+    if sniff::<P>(head) == Verdict::Fits { Verdict::Columns(shape) } else { Verdict::No }
 }
 
 /// Fits if the parser accepts more than half of the first lines and finds a request in them.

@@ -16,6 +16,7 @@ impl PlacementPolicy for GcSeparate {
     const ABOUT: &'static str =
         "separate frontiers for host writes and cleaning (double write frontier; Van Houdt 2014)";
     type Settings = NoSettings;
+    const MOVES_TO: Option<u8> = Some(1);
 
     fn new(_: &NoSettings, _: PlacementContext) -> Self {
         Self

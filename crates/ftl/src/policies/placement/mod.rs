@@ -99,6 +99,10 @@ pub trait PlacementPolicy: Sized {
         + JsonSchema
         + 'static;
 
+    /// Of a policy that looks at no page, the stream of pages that cleaning moves; those of the host go to stream 0. Such a policy
+    /// costs no call per page.
+    const MOVES_TO: Option<u8> = None;
+
     /// Builds it.
     fn new(settings: &Self::Settings, context: PlacementContext) -> Self;
     /// Number of streams, at least 1.
@@ -126,19 +130,22 @@ macro_rules! placements {
                     Placement::Foreign(policy) => policy.streams(),
                 }
             }
-            /// Whether every page goes to the first stream, without a look at it.
+            /// See [`PlacementPolicy::MOVES_TO`].
             #[inline(always)]
             #[must_use]
-            pub fn is_single(&self) -> bool {
-                matches!(self, Placement::Single(_))
+            pub fn moves_to(&self) -> Option<u8> {
+                match self {
+                    $(Placement::$policy(_) => $module::$policy::MOVES_TO,)+
+                    Placement::Foreign(_) => None,
+                }
             }
             /// See [`PlacementPolicy::host`], for a page of a run.
             ///
-            /// The single frontier is handled inline; all other policies are out of line, because inlined they would
+            /// Policies that look at no page are handled inline; all others are out of line, because inlined they would
             /// take up the registers of every write.
             #[inline(always)]
             pub fn host(&mut self, lpn: Lpn, old: Option<Ppn>, run: LpnRun, flash: &Flash) -> u8 {
-                if self.is_single() { 0 } else { self.host_called(lpn, old, run.stream, run.pages, flash) }
+                if self.moves_to().is_some() { 0 } else { self.host_called(lpn, old, run.stream, run.pages, flash) }
             }
             #[inline(never)]
             fn host_called(&mut self, lpn: Lpn, old: Option<Ppn>, stream: u32, run_pages: u32, flash: &Flash) -> u8 {
@@ -148,7 +155,7 @@ macro_rules! placements {
                     Placement::Foreign(policy) => policy.host(write),
                 }
             }
-            /// See [`PlacementPolicy::relocation`]. Whoever moves many pages asks [`Placement::is_single`] first.
+            /// See [`PlacementPolicy::relocation`]. Whoever moves many pages asks [`Placement::moves_to`] first.
             #[inline(never)]
             pub fn relocation(&mut self, page: Relocation) -> u8 {
                 match self {

@@ -3,7 +3,7 @@
 use super::detect::{Head, Verdict};
 use super::error::TraceError;
 use super::input::Input;
-use super::options::TraceOptions;
+use super::options::{Event, TimeUnit, TraceOptions};
 use super::record::{Decode, Encode};
 use super::table::TableSpec;
 use std::sync::Arc;
@@ -16,12 +16,22 @@ pub(crate) struct Setup {
     pub(crate) columns: Option<Arc<TableSpec>>,
     /// The member of an archive that is read.
     pub(crate) member: Option<String>,
+    /// The unit of times, if another than the format's.
+    pub(crate) time_unit: Option<TimeUnit>,
+    /// Which events of a block trace are the requests.
+    pub(crate) events: Event,
 }
 
 impl Setup {
     pub(crate) fn new(options: &TraceOptions) -> Result<Setup, TraceError> {
         let columns = options.columns.as_deref().map(TableSpec::parse).transpose()?.map(Arc::new);
-        Ok(Setup { skip_bad_lines: options.skip_bad_lines, columns, member: options.member.clone() })
+        Ok(Setup {
+            skip_bad_lines: options.skip_bad_lines,
+            columns,
+            member: options.member.clone(),
+            time_unit: options.time_unit,
+            events: options.events.unwrap_or_default(),
+        })
     }
 
     /// The format that a description of columns stands for, if it describes a whole table.
@@ -38,6 +48,11 @@ impl Setup {
         let found = format!("them for the format {}", format.name);
         let expected = "a whole table, with time=, op=, lba= and size=, or a format without columns of its own";
         Err(TraceError::Columns { found, expected: expected.to_owned() })
+    }
+
+    /// The digits after the point that give nanoseconds, if times are in another unit than the format's.
+    pub(crate) fn time_digits(&self) -> Option<usize> {
+        self.time_unit.map(TimeUnit::digits)
     }
 }
 

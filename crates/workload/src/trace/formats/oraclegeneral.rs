@@ -13,7 +13,7 @@ use crate::trace::detect::{Head, Verdict};
 use crate::trace::error::TraceError;
 use crate::trace::input::Input;
 use crate::trace::parse::byte_range;
-use crate::trace::record::{About, Decode, Record, SECTOR, Sink};
+use crate::trace::record::{Decode, Record, SECTOR, Sink};
 use flashwright_block::RequestKind;
 
 pub(super) static FORMAT: Format = Format {
@@ -154,7 +154,7 @@ impl Decode for OracleGeneral {
         &self.input
     }
 
-    fn about(&self) -> About {
-        About { notes: self.assumed.clone(), ..About::default() }
+    fn notes(&self) -> Vec<String> {
+        self.assumed.clone()
     }
 }

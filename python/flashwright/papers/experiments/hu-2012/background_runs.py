@@ -15,6 +15,8 @@ Row = dict[str, Any]
 
 GOLDEN = Path(__file__).parent / "golden"
 SEED = 1
+# The thesis names one write frontier, and planes that take turns.
+PLACEMENT = {"policy": "single", "allocation": "dynamic"}
 
 # Mapping tables -------------------------------------------------------------------------------------
 
@@ -35,6 +37,7 @@ def table(scheme: str, page_kib: int, block_pages: int, logical_mib: int, entry_
             "ftl.scheme": scheme,
             "ftl.entry-bytes": entry_bytes,
             "timing.model": "none",
+            **{f"placement.{key}": value for key, value in PLACEMENT.items()},
         }
     )
     found = ssd.play("uniform:write=1", requests=1, seed=SEED, window="off").json
@@ -83,7 +86,7 @@ def worked(
     scheme: str, config: Mapping[str, Any], settings: Sequence[str], steps: Sequence[Row]
 ) -> Row:
     """A worked example, request by request: the flash operations of each as the example writes them."""
-    given = [f"{key}={text(value)}" for key, value in flat(config)]
+    given = [f"{key}={text(value)}" for key, value in flat({"placement": PLACEMENT, **config})]
     ssd = Ssd.named("default").with_settings([*given, f'ftl.scheme="{scheme}"', *settings])
     requests = [each for each in steps if "precondition" not in each]
     if len(requests) < len(steps):
@@ -295,7 +298,11 @@ def buffered(
             "ram.size": f"{ram_kib} KiB",
         }
     )
-    source: Any = spec if path is None else workloads.trace(path, format="spc", repeat=repeat)
+    source: Any = (
+        spec
+        if path is None
+        else workloads.trace(path, format="spc", addresses="wrap", repeat=repeat)
+    )
     run = ssd.precondition(state).play(
         source, requests=requests, warmup=warmup, seed=SEED, window="off"
     )

@@ -331,6 +331,8 @@ def efficiency(reserved: int) -> Row:
             "gc.free-blocks-min": 1,
             "gc.victim": "greedy",
             "wear.free-block": "fifo",
+            "placement.policy": "single",
+            "placement.allocation": "dynamic",
             "timing.model": "none",
         }
     )
@@ -370,6 +372,8 @@ def life(reserved: float, cycles: int) -> Row:
             "geometry.pages-per-block": 64,
             "capacity.utilization": reserved,
             "gc.victim": "fifo",
+            "placement.policy": "single",
+            "placement.allocation": "dynamic",
             "timing.model": "none",
             "wear.pe-cycles-max": cycles,
         }
