@@ -55,7 +55,7 @@ fn reject_names_the_request() {
     assert_eq!(out, [request(0, Read, 92, 8)]);
     assert_eq!(
         error.unwrap_err(),
-        "request 2 reaches sector 101, but the drive has 100: choose a larger drive, --addresses wrap or --addresses dense"
+        "request 2 reaches sector 101, but the drive has 100: choose a larger drive, --addresses scale, compact, dense or wrap"
     );
 }
 
@@ -87,7 +87,7 @@ fn dense_numbers_pages_by_first_touch() {
     assert_eq!(
         error.unwrap_err(),
         "the trace touches more than 5 pages of 4 KiB (request 3); the drive has 5: \
-         choose a larger drive or --addresses wrap"
+         choose a larger drive or --addresses scale"
     );
 }
 
@@ -99,7 +99,7 @@ fn settings_are_checked() {
     assert_eq!("dense".parse(), Ok(AddressMap::DENSE));
     assert_eq!(
         "round".parse::<AddressMap>().unwrap_err().to_string(),
-        "there is no address map \"round\"; known: wrap, reject, dense"
+        "addresses: found \"round\", expected wrap, reject, dense, compact, scale or scale:SHARE with a share up to 1"
     );
     let mapped = Mapped::new(Given(vec![request(0, Read, 0, 1)]), AddressMap::Reject, 8).unwrap();
     assert_eq!(mapped.remaining(), Some(1));
