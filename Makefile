@@ -69,7 +69,7 @@ check-python: build
 	$(BIN)/ruff check --quiet
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
-	for folder in experiments/*/; do MYPYPATH=$$folder $(BIN)/mypy $$folder*.py || exit 1; done
+	for folder in experiments/*/; do MYPYPATH=$$folder:experiments $(BIN)/mypy $$folder*.py || exit 1; done
 	$(BIN)/python -m mypy.stubtest flashwright._core
 	$(BIN)/python tools/reference.py --check
 

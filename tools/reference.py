@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import os
@@ -27,39 +28,29 @@ from flashwright.blackbox.characterize import EXPERIMENTS
 from flashwright.blackbox.confidence import caps
 from flashwright.blackbox.probes import PROBES
 from flashwright.blackbox.probes.limits import PART_TEXT, READS_TEXT
+from flashwright.cli.root import COMMANDS, load
 from flashwright.drive.catalogue import catalogue, shared_keys
 from flashwright.drive.description import devices
+from flashwright.life.smart import names
 from flashwright.run.ssd import Ssd
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs"
 EXAMPLES = ROOT / "examples"
+FAMILIES = ROOT / "tests" / "python" / "smart" / "families.csv"
 TYPES = ROOT / "python" / "flashwright" / "run" / "run_report.py"
 HEAD = "<!-- Written by `make generate`; change the code instead. -->\n\n"
 
-COMMANDS: tuple[tuple[str, ...], ...] = (
-    (),
-    ("simulate",),
-    ("compare",),
-    ("sweep",),
-    ("replay",),
-    ("probe",),
-    ("characterize",),
-    ("advise", "space"),
-    ("advise", "host"),
-    ("lifetime", "formula"),
-    ("lifetime", "simulate"),
-    ("lifetime", "forecast"),
-    ("lifetime", "smart"),
-    ("reproduce",),
-    ("trace", "info"),
-    ("trace", "convert"),
-    ("trace", "fit"),
-    ("trace", "record"),
-    ("policies",),
-    ("devices",),
-    ("schema",),
-)
+
+def command_paths() -> list[tuple[str, ...]]:
+    """The words of every command: the program, each command, each command of a group."""
+    paths: list[tuple[str, ...]] = [()]
+    for name in (name for group in COMMANDS.values() for name in group):
+        command = load(name)
+        listed = getattr(command, "commands", {})
+        below = [each for each in listed if not listed[each].hidden]
+        paths += [(name, each) for each in below] if below else [(name,)]
+    return paths
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -72,7 +63,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def commands() -> str:
     """What each command takes, as its help says it."""
     page = "# Commands\n\n"
-    for command in COMMANDS:
+    for command in command_paths():
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             cli.run([*command, "--help"])
@@ -381,6 +372,79 @@ def _cells(script: str) -> list[tuple[bool, str]]:
     return cells
 
 
+_RULES = {
+    "life used": {
+        "left": "in %, in the normalised value; in the raw one where the normalised value stands at 100 or 0",
+        "left-used": "in %, in the normalised value; the raw one is the percentage used",
+        "left-fine": "in hundredths of a percent, in the raw value",
+        "used": "in %, in the raw value",
+        "wear": "counts down from 100, in the normalised value alone",
+        "erases": "mean erases, over the rated ones where both are there",
+        "erases-packed": "mean erases, in the upper bits of the raw value",
+        "cycles": "erases that a block is rated for",
+    },
+    "written by the host": {"written": "in the unit given"},
+    "written to the flash": {
+        "flash": "in the unit given",
+        "host-pages": "pages programmed for the host",
+        "own-pages": "pages programmed by the drive itself",
+    },
+    "hours": {"hours": "unpacked by the name and by how smartctl prints it"},
+}
+
+
+def smart() -> str:
+    """What is read from each family of drives in smartmontools' data base."""
+    families: dict[str, list[dict[str, str]]] = {}
+    with FAMILIES.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            families.setdefault(row["family"], []).append(row)
+    page = (
+        "# SMART attributes of SATA drives\n\n"
+        f"What `lifetime smart` and `--smart` read, by the names that smartctl gives attributes ({names.source()}, "
+        f"{len(families)} families of flash drives). Device statistics go first where a drive has them. A family "
+        "without an entry in a column does not say it there.\n\n## How each kind is read\n\n"
+    )
+    kinds = [
+        (figure, kind, rule) for figure, rules in _RULES.items() for kind, rule in rules.items()
+    ]
+    page += table(("for", "kind", "read"), kinds)
+    page += (
+        "\n`Total_LBAs_Written` is also the name for drives that smartctl does not know. There its unit is taken from "
+        "device statistics or a second counter that agrees, and where sectors are implausible and nothing agrees it is "
+        "unknown. Attributes of kind `none` sound like one of these and are not read.\n\n## Families\n\n"
+    )
+    lines = []
+    for family, entries in families.items():
+        cells = [
+            ", ".join(filter(None, map(_read_as, _of_kinds(entries, rules))))
+            for rules in _RULES.values()
+        ]
+        apart = ", ".join(
+            f"{each['id']} {each['name']}" for each in entries if each["kind"] == "none"
+        )
+        lines.append((family, *(cell or "-" for cell in cells), apart or "-"))
+    return page + table(("family", *_RULES, "not read"), lines)
+
+
+def _of_kinds(entries: Sequence[dict[str, str]], rules: Iterable[str]) -> list[dict[str, str]]:
+    """The attributes of a family that are of some kinds."""
+    return [each for each in entries if each["kind"] in rules]
+
+
+def _read_as(entry: dict[str, str]) -> str:
+    units = {
+        "0": "sectors",
+        str(2**20): "MiB",
+        str(2**25): "32 MiB",
+        str(2**30): "GiB",
+        str(10**9): "GB",
+    }
+    counts = entry["kind"] in ("written", "flash")
+    how = units.get(entry["unit"], "unit not known") if counts else entry["kind"]
+    return f"{entry['id']} {entry['name']} ({how})"
+
+
 PAGES = {
     "reference/commands.md": commands,
     "reference/policies.md": policies,
@@ -389,6 +453,7 @@ PAGES = {
     "reference/drives.md": drives,
     "reference/probes.md": probes,
     "reference/figures.md": figures,
+    "reference/smart.md": smart,
     "how-to/gallery.md": gallery,
 }
 

@@ -1,18 +1,17 @@
 """How sure each kind of verdict may be: the share that is right, on families of drives that are held out in turn.
 
-python experiments/alien-drives/confidences.py      # from after.json and truth-recovery/quick.json
+python experiments/alien-drives/confidences.py      # from the sets `after` here and `quick` of truth-recovery
 
 Families are the makes of `DEVELOPMENT` and the translation layers of our own drives. Drives of one family share what
 fools a rule, so they count as fewer: n drives weigh n / (1 + (n - 1) r), where r is the correlation of errors within
-a family, which is measured on rules that were new to the makes (``before.json``). A cap is what these weights leave by
-Jeffreys' rule: (right + 0.5) / (all + 1).
+a family, which is measured on rules that were new to the makes (the set ``before``). A cap is what these weights leave
+by Jeffreys' rule: (right + 0.5) / (all + 1).
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,12 @@ from flashwright.blackbox.confidence import claim_of
 from flashwright.drive.findings import Finding
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from studies import load, sets  # noqa: E402
+
+ALIENS = HERE / "findings.parquet"
+OWN = HERE.parent / "truth-recovery" / "findings.parquet"
 OUT = HERE.parents[1] / "python" / "flashwright" / "blackbox" / "confidences.toml"
 HEAD = """\
 # How sure each kind of verdict may be at most. Written by experiments/alien-drives/confidences.py.
@@ -141,23 +146,21 @@ def report(rows: Sequence[tuple[float, int, int]]) -> None:
 def main() -> None:
     """Read what was found, write the caps, print how held-out families came out."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--aliens", type=Path, nargs="+", default=[HERE / "after.json"])
-    arguments.add_argument(
-        "--own", type=Path, nargs="+", default=[HERE.parent / "truth-recovery" / "quick.json"]
-    )
-    arguments.add_argument("--before", type=Path, default=HERE / "before.json")
+    arguments.add_argument("--aliens", nargs="+", default=["after"], help="sets of drives here")
+    arguments.add_argument("--own", nargs="+", default=["quick"], help="sets of truth-recovery")
+    arguments.add_argument("--before", default="before", help="the set with rules that were new")
     arguments.add_argument("--out", type=Path, default=OUT)
     given = arguments.parse_args()
-    for path in (*given.aliens, *given.own, given.before):
-        if not path.exists():
-            sys.exit(f"{path}: no such file; run.py makes one")
-    documents = [json.loads(path.read_text()) for path in given.aliens]
-    own = [json.loads(path.read_text()) for path in given.own]
+    for path, names in ((ALIENS, (*given.aliens, given.before)), (OWN, given.own)):
+        for lacking in set(names) - set(sets(path)):
+            sys.exit(f"{path}: no set {lacking!r}; run.py makes one")
+    documents = [load(ALIENS, name) for name in given.aliens]
+    own = [load(OWN, name) for name in given.own]
     claims = [claim for document in documents for claim in of_aliens(document)]
     claims += [claim for document in own for claim in of_own(document)]
     table = counted(claims)
     # Of rules that no drive of another make had been held against: how errors go together where a rule is new.
-    within = correlation(counted(list(of_aliens(json.loads(given.before.read_text())))))
+    within = correlation(counted(list(of_aliens(load(ALIENS, given.before)))))
     drives = (
         f"{sum(drive['make'] in DEVELOPMENT for each in documents for drive in each['drives'])} drives of "
         f"{len(DEVELOPMENT)} makes and {sum(len(each['drives']) for each in own)} of our own; {len(claims)} claims; "

@@ -1,6 +1,6 @@
 """Probe drives of other makes than the simulator's, and hold what the probes say against what was drawn.
 
-python experiments/alien-drives/run.py                                   # the tables of results.json
+python experiments/alien-drives/run.py                                   # the tables of a set of findings.parquet
 python experiments/alien-drives/run.py --drives 3 --make development     # probe three drives of each of these makes
 python experiments/alien-drives/run.py --drives 10 --make card --make raid --mode full --jobs 2
 """
@@ -8,7 +8,6 @@ python experiments/alien-drives/run.py --drives 10 --make card --make raid --mod
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import sys
 import time
@@ -33,6 +32,10 @@ from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from studies import load, save, sets  # noqa: E402
+
 GROUPS = {"development": DEVELOPMENT, "held-out": HELD_OUT, "all": MAKES}
 SURE = 0.9
 """Confidence from which a false claim is worst."""
@@ -333,17 +336,18 @@ def main() -> None:
         action="store_true",
         help="hold the findings of --out against today's truths",
     )
-    arguments.add_argument("--out", type=Path, default=HERE / "results.json")
+    arguments.add_argument("--out", type=Path, default=HERE / "findings.parquet")
+    arguments.add_argument("--set", default="today", help="the set of drives in --out")
     arguments.add_argument("--plot", type=Path, help="draw the calibration (SVG)")
     given = arguments.parse_args()
     makes = _makes(given.make or ["all"])
     if given.drives is None:
-        if not given.out.exists():
-            sys.exit(f"{given.out}: no such file; --drives N makes one")
-        kept = json.loads(given.out.read_text())
+        if given.set not in sets(given.out):
+            sys.exit(f"{given.out}: no set {given.set!r}; --drives N makes one")
+        kept = load(given.out, given.set)
         if given.judge_again:
             kept["drives"] = judged_again(kept["drives"])
-            given.out.write_text(json.dumps(kept, indent=1) + "\n")
+            save(given.out, given.set, kept)
         drives = [drive for drive in kept["drives"] if drive["make"] in makes]
     else:
         seeds = range(given.first, given.first + given.drives)
@@ -354,7 +358,7 @@ def main() -> None:
             name = f"{drive['make']}-{drive['seed']}"
             print(name, f"{drive['seconds']} s", told, file=sys.stderr, flush=True)
         result = {"mode": given.mode, "drives": drives}
-        given.out.write_text(json.dumps(result, indent=1) + "\n")
+        save(given.out, given.set, result)
     if not drives:
         sys.exit(f"{given.out}: found no drive of these makes")
     report(drives)

@@ -1,6 +1,6 @@
 """What a session of probes takes of each bundled drive's own time, against its plan.
 
-python experiments/truth-recovery/budget.py                    # the table of budget.json
+python experiments/truth-recovery/budget.py                    # the table of budget.parquet
 python experiments/truth-recovery/budget.py --run              # measure what is missing in it
 python experiments/truth-recovery/budget.py --run sim:ssd-a    # measure these again
 """
@@ -8,7 +8,6 @@ python experiments/truth-recovery/budget.py --run sim:ssd-a    # measure these a
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,10 @@ from flashwright.blackbox.target import Target
 from flashwright.drive.description import devices
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from studies import load_rows, save_rows  # noqa: E402
+
 LIMITS_MIN = {"quick": 30, "full": 480}
 """What a session may take of a drive's own time, minutes."""
 
@@ -107,9 +110,9 @@ def main() -> None:
     )
     arguments.add_argument("--mode", choices=("quick", "full"), default="quick")
     arguments.add_argument("--cpu-limit", type=float, help="seconds for a drive; 0 only plans")
-    arguments.add_argument("--out", type=Path, default=HERE / "budget.json")
+    arguments.add_argument("--out", type=Path, default=HERE / "budget.parquet")
     given = arguments.parse_args()
-    rows = json.loads(given.out.read_text()) if given.out.exists() else []
+    rows = load_rows(given.out) if given.out.exists() else []
     if given.run is not None:
         there = {(row["drive"], row["mode"]) for row in rows}
         names = given.run or [f"sim:{name}" for name in devices()]
@@ -122,7 +125,7 @@ def main() -> None:
             rows.sort(
                 key=lambda each: (each["mode"] == "full", each["capacity_bytes"], each["drive"])
             )
-            given.out.write_text(json.dumps(rows, indent=1) + "\n")
+            save_rows(given.out, rows)
             print(name, f"{row.get('cpu_s', 0)} s of processor time", file=sys.stderr, flush=True)
     table(rows)
 

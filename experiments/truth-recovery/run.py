@@ -1,13 +1,12 @@
 """Truth recovery: probe drives with known ground truth as black boxes, and compare the findings with it.
 
-python experiments/truth-recovery/run.py                      # the table of results.json
+python experiments/truth-recovery/run.py                      # the table of a set of findings.parquet
 python experiments/truth-recovery/run.py --drives 200 --jobs 2  # probe them again
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import sys
 import time
@@ -26,6 +25,10 @@ from flashwright.blackbox.target import Target
 from flashwright.run.ssd import Ssd
 
 HERE = Path(__file__).parent
+sys.path.append(str(HERE.parent))
+
+from studies import load, save, sets  # noqa: E402
+
 PROBES = (
     "plausible",
     "clustered-page",
@@ -186,9 +189,9 @@ def play(
         yield from pool.imap(asking, seeds)
 
 
-def again(path: Path, names: Sequence[str], jobs: int) -> None:
+def again(path: Path, which: str, names: Sequence[str], jobs: int) -> None:
     """Asks some probes of the drives of a result again, after those they build on, and replaces their rows."""
-    kept = json.loads(path.read_text())
+    kept = load(path, which)
     parameters = {p for probe in probes.PROBES if probe.NAME in names for p in probe.PARAMETERS}
     only = [name for name in PROBES if name in names or name in ("clustered-page", "mapping")]
     seeds = [int(drive["drive"].split("-")[-1]) for drive in kept["drives"]]
@@ -202,7 +205,7 @@ def again(path: Path, names: Sequence[str], jobs: int) -> None:
     for drive, new in zip(kept["drives"], play(seeds, jobs, asking), strict=True):
         drive["rows"] |= {name: row for name, row in new["rows"].items() if name in parameters}
         print(drive["drive"], f"{new['seconds']} s", file=sys.stderr, flush=True)
-    path.write_text(json.dumps(kept, indent=1) + "\n")
+    save(path, which, kept)
 
 
 def main() -> None:
@@ -218,21 +221,24 @@ def main() -> None:
     arguments.add_argument("--resume", action="store_true", help="go on with what --out has")
     arguments.add_argument("--jobs", type=int, default=1)
     arguments.add_argument("--again", nargs="+", metavar="PROBE", help="ask only these again")
-    arguments.add_argument("--out", type=Path, default=HERE / "results.json")
+    arguments.add_argument("--out", type=Path, default=HERE / "findings.parquet")
+    arguments.add_argument("--set", default="results", help="the set of drives in --out")
     given = arguments.parse_args()
     if given.again:
-        again(given.out, given.again, given.jobs)
+        again(given.out, given.set, given.again, given.jobs)
     if given.drives is None:
-        if not given.out.exists():
-            sys.exit(f"{given.out}: no such file; --drives N makes one")
-        table(json.loads(given.out.read_text())["drives"])
+        if given.set not in sets(given.out):
+            sys.exit(f"{given.out}: no set {given.set!r}; --drives N makes one")
+        table(load(given.out, given.set)["drives"])
         return
     whole = {"mode": given.mode, "family": given.family, "drive_time_s": given.drive_time}
     drives = []
-    if given.out.exists() and given.resume:
-        kept = json.loads(given.out.read_text())
+    if given.resume and given.set in sets(given.out):
+        kept = load(given.out, given.set)
         if {name: kept.get(name) for name in whole} != whole:
-            sys.exit(f"{given.out}: is of another family, mode or drive time; leave out --resume")
+            sys.exit(
+                f"{given.out}: {given.set!r} is of another family, mode or drive time; leave out --resume"
+            )
         drives = kept["drives"]
     done = {int(drive["drive"].split("-")[-1]) for drive in drives}
     seeds = [seed for seed in range(given.first, given.first + given.drives) if seed not in done]
@@ -242,7 +248,7 @@ def main() -> None:
         verdicts = {name: row["verdict"] for name, row in drive["rows"].items()}
         print(drive["drive"], f"{drive['seconds']} s", verdicts, file=sys.stderr, flush=True)
         # After each drive, so that what was interrupted can go on.
-        given.out.write_text(json.dumps(whole | {"drives": drives}, indent=1) + "\n")
+        save(given.out, given.set, whole | {"drives": drives})
     table(drives)
 
 

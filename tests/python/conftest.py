@@ -85,10 +85,10 @@ def command(capfd: pytest.CaptureFixture[str]) -> Cli:
 
 @pytest.fixture
 def spc(tmp_path: Path) -> Path:
-    """A trace of 3,000 requests on two devices, 10 us apart."""
+    """A trace of 3,000 requests on two devices, 10 us apart; all but one lie on the drive of `small`."""
     path = tmp_path / "requests.spc"
     lines = (
-        f"{i % 2},{(i * 7919 % 4000) * 8},4096,{'r' if i % 3 == 0 else 'w'},{i * 1e-5:.6f}\n"
+        f"{i % 2},{(3000 if i == 2997 else i * 7919 % 800) * 8},4096,{'r' if i % 3 == 0 else 'w'},{i * 1e-5:.6f}\n"
         for i in range(3000)
     )
     path.write_text("".join(lines))

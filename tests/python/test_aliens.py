@@ -373,11 +373,11 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def test_a_run_keeps_every_finding(command: Any, tmp_path: Path) -> None:
-    out, plot = tmp_path / "results.json", tmp_path / "plot.svg"
+    out, plot = tmp_path / "findings.parquet", tmp_path / "plot.svg"
     wanted = ["--make", "card", "--make", "ram-disk", "--only", "read-buffer"]
     said = command("--drives", "1", *wanted, "--out", str(out), "--plot", str(plot))
     assert "| `card` | 1 | 2 | 0 | 0 | 0 | 0 |" in said
-    drives = json.loads(out.read_text())["drives"]
+    drives = run.load(out, "today")["drives"]
     assert [(drive["make"], drive["seed"]) for drive in drives] == [("card", 0), ("ram-disk", 0)]
     row = drives[0]["rows"]["read-buffer"]
     assert (row["judgement"], row["verdict"]) == ("right", "absent")
@@ -390,7 +390,7 @@ def test_a_run_keeps_every_finding(command: Any, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["--make", "tape"], "--make: found 'tape', expected one of development"),
-        (["--out", "/no/such/file.json"], "no such file; --drives N makes one"),
+        (["--out", "/no/such/file"], "/no/such/file: no set 'today'; --drives N makes one"),
     ],
 )
 def test_what_is_wrong_is_one_line(command: Any, arguments: list[str], says: str) -> None:

@@ -347,7 +347,7 @@ def test_a_reserve_makes_random_writes_faster_until_they_are_steady() -> None:
     # Before it cleans it is faster.
     assert none.bandwidth_bytes_per_s[0] > 1.5 * none.steady_bytes_per_s
     assert np.isnan(none.write_amplification) and "counts" in found.counters
-    assert "30 % reserved: " in found.headline()
+    assert "30 % unused: " in found.headline()
     flash = _core.config_check(little().toml)
     assert found.pool_bytes == pytest.approx(flash[2] * flash[0] / flash[1], rel=0.04)
     assert found.to_arrow().num_rows == large.written.size + none.written.size

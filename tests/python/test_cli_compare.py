@@ -68,7 +68,7 @@ def test_time_scale(command: Cli, small: str, spc: Path) -> None:
 def test_whole_workloads(command: Cli, small: str) -> None:
     said = command(
         "compare", small, "--requests", 500, "--vary",
-        "workload=uniform; zipf:write=0.5,depth=2;bundled:pgbench",
+        "workload=uniform; zipf:write=0.5,depth=2;bundled:pgbench", "--addresses", "wrap",
     )  # fmt: skip
     assert (said.status, said.err) == (0, "")
     for spec in ("uniform", "zipf:write=0.5,depth=2", "bundled:pgbench"):
@@ -351,7 +351,9 @@ def test_the_same_in_python(small: str) -> None:
     paces: list[Any] = [run.json["pace"] for run in scaled]
     assert [pace["open"]["time_scale"] for pace in paces] == [1, 0.25]
     whole = compare(
-        ssd, "uniform", {"workload": ["sequential", workloads.zipf(), "bundled:pgbench"]}, requests=99
+        ssd, "uniform",
+        {"workload": ["sequential", workloads.zipf(), workloads.trace("bundled:pgbench", addresses="wrap")]},
+        requests=99,
     )  # fmt: skip
     assert [run.label for run in whole] == [
         "workload=sequential", "workload=zipf", "workload=bundled:pgbench"

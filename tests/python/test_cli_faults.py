@@ -123,8 +123,9 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--addresses", "wrp", "--trace", "bundled:pgbench"],
-        "error: --addresses: found 'wrp', expected wrap, reject or dense\n"
-        "hint: wrap: modulo the drive's size; reject: an error beyond it; dense: packed\n",
+        "error: --addresses: found 'wrp', expected wrap, reject, dense, compact or scale[:SHARE]\n"
+        "hint: wrap: modulo the drive's size; reject: an error beyond it; dense: packed in order of first use; "
+        "compact: packed in order of address; scale: onto the drive, or a share of it up to 1, in order of address\n",
     ),
     (
         ["--trace", "bundled:pgbench", "--format", "sbc"],
@@ -229,7 +230,9 @@ def test_traces(
 def test_bad_lines_may_be_skipped(command: Cli, small: str, tmp_path: Path) -> None:
     path = tmp_path / "some.spc"
     path.write_bytes(GOOD * 50 + b"0,x,4096,w,0.3\n" + GOOD * 50)
-    said = command("simulate", small, "--trace", path, "--skip-bad-lines", "--json", "-")
+    said = command(
+        "simulate", small, "--trace", path, "--skip-bad-lines", "--order", "as-is", "--json", "-"
+    )
     assert said.status == 0
     assert "1 bad lines skipped" in said.json["workload_notes"]
 

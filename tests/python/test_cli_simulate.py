@@ -36,6 +36,7 @@ DOCUMENTED = [
     *(f"host.pages_{what}" for what in ("read", "written", "trimmed")),
     *(f"flash.{kind}.{cause}" for kind in ("reads", "programs", "erases") for cause in CAUSES),
     "write_amplification",
+    "write_amplification_bytes",
     "gc.collections",
     "gc.efficiency",
     "gc.block_utilization",
@@ -56,6 +57,7 @@ DOCUMENTED = [
         for what in ("min", "max", "mean", "stdev", "coefficient_of_variation")
     ),
     "wear.blocks_worn_out",
+    "wear.host_bytes_written",
     "wear.endurance_efficiency",
     *(
         f"{which}_time_ns.{kind}.{figure}"

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from flashwright._core import __version__
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
@@ -93,6 +95,18 @@ def test_paths_in_architecture_exist() -> None:
         if not fnmatch.filter(there, f"*/{path.rstrip('/').replace('NAME', '*')}")
     ]
     assert missing == []
+
+
+def test_the_files_of_the_four_ways_to_extend_exist() -> None:
+    rows = re.findall(r"`([\w/]+?)/(?:KIND/)?NAME\.(rs|py)`", page(ROOT / "CONTRIBUTING.md"))
+    assert len(rows) == 8
+    for folder, _ in rows:
+        assert (ROOT / folder).is_dir(), folder
+
+
+def test_a_citation_has_the_version_of_the_program() -> None:
+    cited = re.search(r"^version: (.+)$", page(ROOT / "CITATION.cff"), re.MULTILINE)
+    assert cited is not None and cited[1] == __version__
 
 
 def test_rust_tests_that_pages_name_exist() -> None:
@@ -197,7 +211,7 @@ def test_a_readme_is_short() -> None:
 def test_links_lead_somewhere() -> None:
     folders = (ROOT / "experiments", ROOT / "python" / "flashwright")
     others = [path for folder in (ROOT / "docs", *folders) for path in folder.rglob("*.md")]
-    for path in {*PAGES, *others, ROOT / "ARCHITECTURE.md", ROOT / "CHANGELOG.md"}:
+    for path in {*PAGES, *others, *ROOT.glob("*.md")}:
         prose = re.sub(r"^```.*?^```$", "", page(path), flags=re.MULTILINE | re.DOTALL)
         for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", prose):
             assert (path.parent / target).exists(), f"{path}: {target}"

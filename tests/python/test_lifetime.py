@@ -17,6 +17,8 @@ from test_report import embedded
 
 SMART = Path(__file__).parent / "smart"
 LIFE = ("--set", "timing.model=none", "--set", "geometry.blocks-per-plane=64")
+# The recording that is played where nothing is named is larger than such a drive.
+WRAP = ("--addresses", "wrap")
 
 
 def tiny(cycles: int = 40, **settings: object) -> Ssd:
@@ -73,7 +75,7 @@ def test_equation_1_on_a_drive_that_does_as_it_assumes() -> None:
 
 def test_the_formula_refuses_what_makes_no_sense() -> None:
     for reserved in (0.0, 1.0, -1.0, float("nan")):
-        with pytest.raises(errors.ConfigError, match="reserved"):
+        with pytest.raises(errors.ConfigError, match="used"):
             lifetime.residual(0, 100e9, reserved, 100)
     with pytest.raises(errors.ConfigError, match="cycles"):
         lifetime.writable(100e9, 0.5, 0)
@@ -159,13 +161,20 @@ def test_extrapolation_of_blocks_with_rates_of_their_own() -> None:
     """Half the blocks wear three times as fast as the rest; a quarter may stop."""
     rates = np.repeat([3, 1], 50)
     moments = [np.asarray(rates * n, dtype=np.uint32) for n in range(1, 9)]
+    pages = [1000 * n for n in range(1, 9)]
     made = lifetime.extrapolate(
-        [1000 * n for n in range(1, 9)], moments, cycles=300, pages_per_block=10, spare=0.25
+        pages,
+        moments,
+        host_bytes=[512 * each for each in pages],
+        cycles=300,
+        pages_per_block=10,
+        spare=0.25,
     )
     assert made.growth == pytest.approx(2)
     # The quantile lies among the fast ones: they are at 300 when the others are at 100.
     assert made.unused == pytest.approx(100, abs=1)
     assert made.host_pages == pytest.approx(100_000, rel=0.01)
+    assert made.host_bytes == pytest.approx(512 * made.host_pages)
 
 
 def test_a_drive_that_ends_first_has_no_forecast() -> None:
@@ -193,7 +202,7 @@ def test_rates_that_are_none(text: str) -> None:
 def test_by_formula(command: Cli, tmp_path: Path) -> None:
     report = tmp_path / "formula.html"
     said = command(
-        "lifetime", "formula", "--capacity", "100GB", "--cycles", 10_000, "--reserved", "0.5,0.9",
+        "lifetime", "formula", "--capacity", "100GB", "--cycles", 10_000, "--used", "0.5,90%",
         "--written", "50TB", "--json", "-", "--report", report,
     )  # fmt: skip
     assert said.status == 0
@@ -218,7 +227,7 @@ def test_by_formula_for_a_drive(command: Cli) -> None:
         "lifetime", "formula", "default", "--cycles", 3000, "--effective", "--json", "-"
     ).json
     assert counted["capacity_bytes"] == 2**32
-    assert counted["reserved_factor"] == pytest.approx(0.9, rel=1e-4)
+    assert counted["used_factor"] == pytest.approx(0.9, rel=1e-4)
     rows = zip(plain["rows"], counted["rows"], strict=True)
     assert all(a["writable_bytes"] < b["writable_bytes"] for a, b in rows)
 
@@ -230,10 +239,10 @@ def test_by_formula_for_a_drive(command: Cli) -> None:
         (("formula", "--capacity", "100GB"), "--cycles: found nothing"),
         (("formula", "default"), "--cycles: found nothing"),
         (("formula", "--capacity", "1x", "--cycles", "9"), "--capacity: found '1x'"),
-        (("formula", "--capacity", "1GB", "--cycles", "9", "--reserved", "a"), "--reserved"),
+        (("formula", "--capacity", "1GB", "--cycles", "9", "--used", "a"), "--used"),
         (
-            ("formula", "--capacity", "1GB", "--cycles", "9", "--reserved", "1"),
-            "--reserved: found 1",
+            ("formula", "--capacity", "1GB", "--cycles", "9", "--used", "1"),
+            "--used: found 1",
         ),
         (("formula", "--capacity", "1GB", "--cycles", "9", "--effective"), "--physical"),
         (("formula", "--set", "gc.victim=fifo"), "--set: found without DEVICE"),
@@ -267,9 +276,9 @@ def test_what_does_not_fit_is_refused(command: Cli, arguments: tuple[str, ...], 
     [
         (("--capacity", "100GB", "--cycles", 9), ("", "formula")),
         (("--smart", SMART / "made-up-nvme-smart-log.json"), (" --smart FILE", "smart FILE")),
-        (("default", "--simulate", *LIFE, "--cycles", 5), (" --simulate", "simulate")),
+        (("default", "--simulate", *LIFE, *WRAP, "--cycles", 5), (" --simulate", "simulate")),
         (
-            ("default", "--simulate", "--fast-forward", *LIFE, "--cycles", 60),
+            ("default", "--simulate", "--fast-forward", *LIFE, *WRAP, "--cycles", 60),
             (" --simulate --fast-forward", "forecast"),
         ),
     ],
@@ -341,7 +350,8 @@ def test_simulate_stop_and_resume(command: Cli, tmp_path: Path) -> None:
         assert rest[key] == whole[key]
     assert rest["run"]["digest"] == whole["run"]["digest"]
     assert rest["years"] == pytest.approx(rest["drive_writes"] / 365.25)
-    assert rest["host_bytes"] == rest["host_pages"] * 4096
+    # The write that ended it counts as asked for, but brought nothing.
+    assert rest["host_bytes"] == (rest["host_pages"] - 1) * 4096
     assert "worn out" in report.read_text(encoding="utf-8")
 
 
@@ -434,21 +444,22 @@ def test_missing_fields_are_named_with_what_prints_them(command: Cli) -> None:
     assert said.json["missing"] == [
         {
             "field": "percentage used or a wear attribute",
-            "run": "smartctl -j -a DEVICE -l devstat",
+            "run": "smartctl -j -x DEVICE",
         }
     ]
-    assert "note: percentage used or a wear attribute: not in the file; `smartctl -j -a" in said.err
+    assert "note: percentage used or a wear attribute: not in the file; `smartctl -j -x" in said.err
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         ('{"smartctl": {', "not whole JSON: line 1"),
-        ("smartctl 7.4 ...\nSMART/Health", "not whole JSON"),
+        ("smartctl 7.4 ...\nSMART/Health", "found text that neither smartctl nor nvme-cli prints"),
         ("[1, 2]", "not SMART data"),
         ('{"a": 1}', "not SMART data"),
         ("[" * 100_000, "nested too deeply"),
-        ('{"smartctl": {}, "device": {"protocol": "SCSI"}}', "found protocol SCSI"),
+        ('{"smartctl": {}, "device": {"protocol": "SCSI"}}', "no attributes and no health log"),
+        ('{"smartctl": {}, "device": {"protocol": "USB"}}', "found protocol USB"),
         ('{"smartctl": {}, "device": {"protocol": "NVMe"}}', "no attributes and no health log"),
         ('{"smartctl": {}, "device": {"protocol": "ATA"}}', "says neither how much was written"),
         ('{"smartctl": 3, "device": [1], "ata_smart_attributes": {"table": 5}}', "no attributes"),

@@ -169,7 +169,7 @@ def test_write_amplification_is_the_media_bytes_over_the_host_bytes() -> None:
     drive.media_bytes += 2500 * 512_000
     done = between(earlier, counters.read())
     assert done.host_written_bytes == 1000 * 512_000
-    assert done.write_amplification == pytest.approx(2.5)
+    assert done.write_amplification_bytes == pytest.approx(2.5)
     # A fifth of the life took a million units: a thousand in 100 s are 0.0002 of it, 864 times a day.
     assert done.life_per_day == pytest.approx(0.2 * 1000 / drive.host_units * 864)
     assert done.contradictions == ()
@@ -181,7 +181,7 @@ def test_too_little_written_gives_no_ratio() -> None:
     earlier = counters.read()
     drive.host_units += 99
     done = between(earlier, counters.read())
-    assert done.write_amplification is None
+    assert done.write_amplification_bytes is None
     assert "51,200,000 B" in done.unknown_because
 
 
@@ -192,7 +192,7 @@ def test_statistics_of_data_placement_are_exact() -> None:
     assert counters.identity().media_counter == "data placement"
     earlier = counters.read()
     drive.placed = (10 + 4096, 10 + 6144)
-    assert between(earlier, counters.read()).write_amplification == 1.5
+    assert between(earlier, counters.read()).write_amplification_bytes == 1.5
 
 
 def test_counters_that_contradict_themselves_are_not_believed() -> None:
@@ -204,7 +204,7 @@ def test_counters_that_contradict_themselves_are_not_believed() -> None:
     second = counters.read()
     done = between(first, second)
     assert done.media_written_bytes is None
-    assert done.write_amplification is None
+    assert done.write_amplification_bytes is None
     assert any("went back" in line for line in done.contradictions)
     drive.host_units += 1000
     drive.media_bytes += 100 * 512_000
@@ -293,7 +293,7 @@ def test_a_probe_keeps_what_the_drive_counted(monkeypatch: pytest.MonkeyPatch) -
         result = probe(target, only=["plausible"], mode="quick")
     (asked,) = result.asked
     assert asked.counted is not None
-    assert asked.counted["write_amplification"] == 2
+    assert asked.counted["write_amplification_bytes"] == 2
     assert told([asked.counted])[0].endswith("write amplification 2.00 over all steps.")
     assert result.json["asked"][0]["counted"]["media_written_bytes"] == 2000 * 512_000
 
@@ -334,7 +334,7 @@ def test_a_model_that_counts_tells_its_amplification() -> None:
         target.play("write", np.arange(8) * 4096, 4096)
         lap = counters.lap()
     assert lap is not None
-    assert (lap["host_written_bytes"], lap["write_amplification"]) == (8 * 4096, 3.0)
+    assert (lap["host_written_bytes"], lap["write_amplification_bytes"]) == (8 * 4096, 3.0)
     with Target("sim:default") as target:
         assert Counters.of(target).lap() is None
 
@@ -370,7 +370,7 @@ def test_watch_prints_a_line_for_each_interval(
     assert "write amplification 1.500" in done.out
     document: dict[str, Any] = json.loads(file.read_text())
     assert len(document["intervals"]) == 2
-    assert document["whole"]["write_amplification"] == 1.5
+    assert document["whole"]["write_amplification_bytes"] == 1.5
     assert {opcode for opcode, _, _ in watched.sent} == {0x02, 0x06, 0x7A}
 
 

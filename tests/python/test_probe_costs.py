@@ -34,6 +34,7 @@ from flashwright.cli import run as command
 from flashwright.cli.wear import WearOptions
 from flashwright.drive.findings import Finding
 from flashwright.errors import ConfigError, TargetError, WorkloadError
+from flashwright.life.amounts import parse_endurance
 from flashwright.run.ssd import Ssd
 from recovery import drawn
 
@@ -164,11 +165,11 @@ def test_an_earlier_finding_makes_the_plan_narrower() -> None:
 
 
 def test_ratings() -> None:
-    assert costs.rated("600TB", 1) == 600e12
-    assert costs.rated("0.3 DWPD, 5 years", 10**12) == pytest.approx(0.3e12 * 5 * 365.25)
+    assert parse_endurance("600TB", 1) == 600e12
+    assert parse_endurance("0.3 DWPD, 5 years", 10**12) == pytest.approx(0.3e12 * 5 * 365.25)
     for text in ("600", "much", "0TB", "0.3dwpd", "0.3dwpd,5", "0.3dwpd,0y", "dwpd,5y", "1dwpd,5d"):
-        with pytest.raises(ConfigError, match=r"^rated_endurance: found"):
-            costs.rated(text, 10**12)
+        with pytest.raises(ConfigError, match=r"^endurance: found"):
+            parse_endurance(text, 10**12)
 
 
 def test_endurance_by_smart_data(tmp_path: Path) -> None:

@@ -195,6 +195,8 @@ def test_metrics_and_the_page() -> None:
         assert 'flashwright_requests_total{kind="write"} 1' in lines
         assert 'flashwright_flash_pages_programmed_total{cause="host"} 2' in lines
         assert "flashwright_write_amplification 1" in lines
+        assert "flashwright_write_amplification_bytes 1" in lines
+        assert "flashwright_settled 0" in lines
         named = {line.split()[2] for line in lines if line.startswith("# TYPE")}
         assert {line.split("{")[0].split()[0] for line in lines if line[0] != "#"} == named
         page = fetched(served.addresses["watch"])

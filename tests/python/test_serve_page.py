@@ -44,6 +44,8 @@ def test_the_page_shows_the_drive_at_work(browser) -> None:  # type: ignore[no-u
         sync_api.expect(page.locator("#state")).to_have_text(re.compile("^served for"))
         tiles = page.inner_text("#tiles")
         assert f"written\n{2000 * 4096 / 2**20:.2f} MiB" in tiles and "blocks erased" in tiles
+        assert "write amplification\n" in tiles and "settled\nNO: transient" in tiles
+        assert page.inner_text("#notes").startswith("settled: ")
         # Axes and letters alone have fewer shades; the map has many colours.
         assert all(shades > 3 for shades in page.evaluate(DRAWN)), page.evaluate(DRAWN)
     page.wait_for_selector("#state.lost")

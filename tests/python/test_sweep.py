@@ -192,7 +192,7 @@ def test_the_key_hangs_on_all_that_makes_a_point(tmp_path: Path, spc: Path) -> N
     ssd = Ssd.from_text(SMALL, "small")
 
     def key(on: Ssd = ssd, of: Any = "uniform", seeds: Any = (1,), **settings: Any) -> str:
-        from flashwright.grid.sweepfile import Description
+        from flashwright.grid.combinations import Description
         from flashwright.run.run import RunSettings
 
         source = workloads.find(of) if isinstance(of, str) else of
@@ -252,7 +252,7 @@ def test_another_version_and_another_trace_are_refused_where_a_point_is_computed
 
 
 def _described(ssd: Ssd, source: workloads.Source) -> Any:
-    from flashwright.grid.sweepfile import Description
+    from flashwright.grid.combinations import Description
     from flashwright.run.run import RunSettings
 
     return Description(ssd, source, RunSettings(requests=100, depth=1), (1,), [{}])
@@ -412,9 +412,9 @@ def test_outputs(grid: Path, command: Cli, tmp_path: Path) -> None:
 
 
 def test_the_report_of_many_points_is_small(tmp_path: Path) -> None:
+    from flashwright.grid.combinations import Combination
     from flashwright.grid.points import Outcome, Point
     from flashwright.grid.sweep import Case, SweepResult
-    from flashwright.grid.sweepfile import Combination
 
     whole: Any = flashwright.Ssd.named("default").play("uniform", requests=100, depth=1).json
     figures = {name: whole[name] for name in {"settled", *(name.split(".")[0] for name in FIGURES)}}

@@ -213,7 +213,7 @@ def test_an_open_loop_that_falls_behind() -> None:
 
 
 def test_flushes_without_a_buffer() -> None:
-    syncs = workloads.bundled("sqlite")
+    syncs = workloads.trace("bundled:sqlite", addresses="dense")
     large = Ssd.named("default").with_(blocks_per_plane=128).precondition("sequential")
     run = large.play(syncs, requests=2000)
     found = warned(run, "free-flushes")

@@ -27,4 +27,4 @@ pub use request::{
     Completion, Interactive, Next, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError,
 };
 pub use system::system_says;
-pub use units::{Bytes, Nanos, UnitError};
+pub use units::{Bytes, Nanos, UnitError, read_share};

@@ -112,10 +112,36 @@ impl<'a> Quantity<'a> {
     }
 }
 
+/// Other spellings of units of time: both letters mu, and those of fio and of plain English. `m` stays unknown: fio
+/// means minutes by it, others milliseconds.
+const TIME_SPELLINGS: [(&str, &str); 20] = [
+    ("nsec", "ns"),
+    ("µs", "us"),
+    ("μs", "us"),
+    ("usec", "us"),
+    ("msec", "ms"),
+    ("sec", "s"),
+    ("secs", "s"),
+    ("second", "s"),
+    ("seconds", "s"),
+    ("mins", "min"),
+    ("minute", "min"),
+    ("minutes", "min"),
+    ("hr", "h"),
+    ("hrs", "h"),
+    ("hour", "h"),
+    ("hours", "h"),
+    ("day", "d"),
+    ("days", "d"),
+    ("milliseconds", "ms"),
+    ("microseconds", "us"),
+];
+
 /// Reads a time exactly: the product must be a whole number of nanoseconds.
 fn parse_time(text: &str) -> Option<u64> {
     let quantity = Quantity::read(text)?;
-    let scale = TIMES.iter().find(|(name, _)| *name == quantity.unit)?.1;
+    let unit = TIME_SPELLINGS.iter().find(|(name, _)| *name == quantity.unit).map_or(quantity.unit, |(_, unit)| unit);
+    let scale = TIMES.iter().find(|(name, _)| *name == unit)?.1;
     quantity.times(scale).filter(|(_, exact)| *exact).map(|(nanos, _)| nanos)
 }
 
@@ -137,6 +163,21 @@ fn size_unit(unit: &str) -> Option<u64> {
         "" | "i" | "ib" => Some(1 << (10 * power)),
         "b" => Some(1000u64.pow(power)),
         _ => None,
+    }
+}
+
+/// A share as users write it, a number or in percent; its range is for the caller to check.
+///
+/// ```
+/// # use flashwright_block::read_share;
+/// assert_eq!((read_share("0.87"), read_share("87%"), read_share("87 %")), (Some(0.87), Some(0.87), Some(0.87)));
+/// assert_eq!((read_share("most"), read_share("%")), (None, None));
+/// ```
+#[must_use]
+pub fn read_share(text: &str) -> Option<f64> {
+    match text.trim().strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
+        None => text.trim().parse().ok(),
     }
 }
 
@@ -278,6 +319,10 @@ mod tests {
         assert_eq!("512B".parse(), Ok(Bytes(512)));
         assert_eq!("256 KB".parse(), Ok(Bytes(256_000)));
         assert_eq!("1e3 us".parse(), Ok(Nanos(1_000_000)));
+        for text in ["5us", "5 µs", "5μs", "5 usec", "5e3 nsec", "0.005 ms", "0.005msec"] {
+            assert_eq!(text.parse(), Ok(Nanos(5_000)), "{text}");
+        }
+        assert_eq!("2 days".parse(), Ok(Nanos(48 * 3_600_000_000_000)));
         for bad in ["", "us", "1.5 ns", "-4 KiB", "4 KiB x", "1..2 us", "1.5 B", "1e99 s", "4 kibi", "4 BB", "4 i"] {
             assert!(bad.parse::<Nanos>().is_err() && bad.parse::<Bytes>().is_err(), "{bad}");
         }

@@ -95,6 +95,11 @@ impl Key {
         })
     }
 
+    /// Whether it is a number from 0 to 1, which users may write in percent.
+    pub(crate) fn is_share(&self) -> bool {
+        matches!(self.limits, Some(Limits::Real { min, max, .. }) if min >= 0.0 && max <= 1.0)
+    }
+
     /// The expected value as messages state it.
     fn expectation(&self) -> Option<String> {
         let (min, max) = (&self.ends.0, &self.ends.1);

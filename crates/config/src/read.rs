@@ -8,6 +8,7 @@ use crate::check::DriveConfig;
 use crate::keys;
 use crate::problems::{ConfigError, SettingError};
 use crate::schema::Config;
+use flashwright_block::read_share;
 use std::fmt;
 use toml::{Table, Value};
 
@@ -109,7 +110,8 @@ impl Config {
 
     fn overlay(&self, changes: &Table) -> Result<DriveConfig, Vec<SettingError>> {
         let mut tree = self.tree();
-        let unknown = walk(&self.writable(), changes, "", &mut |path, value| insert(&mut tree, path, value.clone()));
+        let unknown =
+            walk(&self.writable(), changes, "", &mut |path, value| insert(&mut tree, path, of_percent(path, value)));
         let (whole, mut problems) = match tree.try_into::<Config>() {
             Ok(config) => (Ok(config), Vec::new()),
             // Trying each key alone takes some hundred times as long, and most texts have no wrong value.
@@ -134,9 +136,10 @@ impl Config {
         let (mut tree, mut problems) = (self.tree(), Vec::new());
         walk(&self.writable(), changes, "", &mut |path, value| {
             let mut alone = self.tree();
-            insert(&mut alone, path, value.clone());
+            let meant = of_percent(path, value);
+            insert(&mut alone, path, meant.clone());
             match alone.try_into::<Self>() {
-                Ok(_) => insert(&mut tree, path, value.clone()),
+                Ok(_) => insert(&mut tree, path, meant),
                 Err(error) => problems.push(value_problem(path, value, &error.to_string())),
             }
         });
@@ -238,6 +241,17 @@ fn insert(table: &mut Table, path: &str, value: Value) {
             }
         }
     }
+}
+
+/// The number that a share in percent stands for, such as 0.87 for `87%`; any other value is what it is.
+fn of_percent(path: &str, value: &Value) -> Value {
+    let share = match value {
+        Value::String(text) if text.ends_with('%') => {
+            keys::all().iter().find(|key| key.path == path && key.is_share()).and_then(|_| read_share(text))
+        }
+        _ => None,
+    };
+    share.map_or_else(|| value.clone(), Value::Float)
 }
 
 /// A number, a truth value, a quoted string; else the text itself.
@@ -388,6 +402,19 @@ mod tests {
             .unwrap();
         assert_eq!(config.timing.read.0, 75_000);
         assert_eq!(config.capacity.utilization, 0.7);
+        let percent = Config::default().with_settings(&["capacity.utilization=87%"]).unwrap();
+        assert_eq!(percent.capacity.utilization, 0.87);
+        assert_eq!(
+            Config::from_toml("[capacity]\nutilization = \"87 %\"", "ssd.toml").unwrap().capacity.utilization,
+            0.87
+        );
+        // Degrees are no share.
+        assert!(Config::default().with_settings(&["errors.temperature=40%"]).is_err());
+        let error = Config::default().with_settings(&["capacity.utilization=120%"]).unwrap_err().to_string();
+        assert!(
+            error.starts_with("--set: capacity.utilization: found 1.2, expected a number above 0 and below 1"),
+            "{error}"
+        );
         let error = Config::default().with_settings(&["geometry.spare-size=20 GiB"]).unwrap_err().to_string();
         assert_eq!(error, "--set: geometry.spare-size: found 20 GiB, expected no more than geometry.page-size = 4 KiB");
         let error = Config::default().with_settings(&["gc.victim", "geometry.channels=0"]).unwrap_err().to_string();

@@ -169,7 +169,9 @@ impl Refusal {
             Why::NotStorage { .. } => "such as /dev/nvme0n1, or a file made by `fallocate --length 1GiB FILE`",
             Why::Permission { .. } => "block devices need root or membership in the group that owns them",
             Why::NoDirectIo => "put the file on a file system that supports it, such as ext4 or xfs",
-            Why::TooSmall { .. } => "use a larger device, or --addresses wrap to fold the trace's addresses onto it",
+            Why::TooSmall { .. } => {
+                "use a larger device, or --addresses scale to fit the trace to it (wrap takes addresses modulo its size)"
+            }
             Why::Mounted { .. } => "unmount it first, or leave out --destroys-data to play only the reads",
             Why::Swap { .. } => "`swapoff` it first, or leave out --destroys-data to play only the reads",
             Why::Held { .. } => "remove that one first, or leave out --destroys-data to play only the reads",

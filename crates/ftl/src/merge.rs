@@ -390,9 +390,19 @@ pub(crate) struct LogMap {
 const EMPTY: (u32, u32) = (NONE, NONE);
 
 impl LogMap {
+    /// Entries of the table of a map for up to this many.
+    fn size(entries_max: u32) -> u64 {
+        (u64::from(entries_max.max(1)) * 2).next_power_of_two()
+    }
+
+    /// Bytes of the table of a map for up to this many entries.
+    pub fn bytes(entries_max: u32) -> u64 {
+        Self::size(entries_max) * size_of_val(&EMPTY) as u64
+    }
+
     /// A map for up to this many entries.
     pub fn new(entries_max: u32) -> Self {
-        let size = (u64::from(entries_max.max(1)) * 2).next_power_of_two();
+        let size = Self::size(entries_max);
         Self {
             table: table(EMPTY, usize::try_from(size).expect("a log fits the memory")),
             shift: 64 - size.trailing_zeros(),

@@ -3,6 +3,7 @@
 use flashwright_block::IoError;
 use flashwright_sim::RunError;
 use flashwright_ssd::SsdError;
+use flashwright_workload::trace::TraceError as Trace;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -39,6 +40,19 @@ pub fn run_error(error: &RunError, from_trace: bool) -> PyErr {
             _ => DeviceError::new_err(text),
         },
         _ => DeviceError::new_err(text),
+    }
+}
+
+/// An error of a trace. Those that say what to choose have no further hint.
+pub fn trace_error(error: &Trace) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Trace::TimesGoBack { .. }
+        | Trace::Implausible { .. }
+        | Trace::Ambiguous { .. }
+        | Trace::NothingMatched { .. } => TraceError::new_err((text, "")),
+        Trace::Option { .. } => WorkloadError::new_err((text, "")),
+        _ => TraceError::new_err(text),
     }
 }
 

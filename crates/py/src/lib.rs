@@ -15,7 +15,7 @@ mod source;
 mod statistics;
 mod target;
 
-use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible};
+use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible, trace_error};
 use flashwright_block::{BlockDevice, Nanos, Request, SECTOR_BYTES, Seed};
 use flashwright_ftl::{
     Listed, MapCacheName, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
@@ -23,8 +23,8 @@ use flashwright_ftl::{
 use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{SpecError, Target as DriveSize, WorkloadSpec, catalogue};
-use flashwright_workload::model::{FitError, fit};
-use flashwright_workload::trace::{Tenant, TraceInfo, TraceLabel, TraceReader, convert, formats, merge};
+use flashwright_workload::model::{FitError, fit_to};
+use flashwright_workload::trace::{Tenant, TraceInfo, TraceLabel, convert, formats, merge};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -108,6 +108,20 @@ fn size_read(text: &str) -> PyResult<u64> {
     Ok(size.0)
 }
 
+/// A share: a number, or one in percent.
+#[pyfunction]
+fn share_read(text: &str) -> PyResult<f64> {
+    flashwright_block::read_share(text)
+        .filter(|share| share.is_finite())
+        .ok_or_else(|| WorkloadError::new_err(format!("found {text:?}, expected a share such as 0.87 or 87%")))
+}
+
+/// The memory that the tables of a drive need, in bytes.
+#[pyfunction]
+fn memory_needed(text: &str, verify: bool) -> PyResult<u64> {
+    Ok(flashwright_ssd::memory_needed(&read(text, "config")?, verify.into()))
+}
+
 /// Checks the text of a precondition.
 #[pyfunction]
 fn precondition_read(text: &str) -> PyResult<String> {
@@ -188,8 +202,7 @@ fn trace_formats() -> Vec<(&'static str, &'static str, bool, &'static str)> {
 fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
     let spec = TraceText::read(spec)?;
     interruptible(py, move || {
-        let info =
-            TraceInfo::of(&spec.path, &spec.options()).map_err(|error| TraceError::new_err(error.to_string()))?;
+        let info = TraceInfo::of(&spec.path, &spec.options()?).map_err(|error| trace_error(&error))?;
         serde_json::to_string(&info).map_err(|error| TraceError::new_err(error.to_string()))
     })
 }
@@ -200,8 +213,7 @@ fn trace_convert(py: Python<'_>, spec: &str, to: &str, format: &str, label: Stri
     let spec = TraceText::read(spec)?;
     guarded(py, || {
         let label = TraceLabel { label, note, origin: String::new() };
-        let report = convert(&spec.path, to, &spec.options(), format, &label)
-            .map_err(|error| TraceError::new_err(error.to_string()))?;
+        let report = convert(&spec.path, to, &spec.options()?, format, &label).map_err(|error| trace_error(&error))?;
         serde_json::to_string(&report).map_err(|error| TraceError::new_err(error.to_string()))
     })
 }
@@ -219,11 +231,11 @@ fn trace_merge(
     let mut made = Vec::new();
     for (name, spec, start) in tenants {
         let spec = TraceText::read(&spec)?;
-        made.push(Tenant { name, options: spec.options(), path: spec.path.into(), start: Nanos(start) });
+        made.push(Tenant { name, options: spec.options()?, path: spec.path.into(), start: Nanos(start) });
     }
     guarded(py, || {
         let label = TraceLabel { label, note, origin: String::new() };
-        let report = merge(&made, to, format, &label).map_err(|error| TraceError::new_err(error.to_string()))?;
+        let report = merge(&made, to, format, &label).map_err(|error| trace_error(&error))?;
         serde_json::to_string(&report).map_err(|error| TraceError::new_err(error.to_string()))
     })
 }
@@ -236,8 +248,8 @@ const BATCH: usize = 4096;
 fn trace_columns<'py>(py: Python<'py>, spec: &str, most: Option<u64>) -> PyResult<Bound<'py, PyDict>> {
     let spec = TraceText::read(spec)?;
     let columns = interruptible(py, move || {
-        let wrong = |error: flashwright_workload::trace::TraceError| TraceError::new_err(error.to_string());
-        let mut reader = TraceReader::open(&spec.path, &spec.options()).map_err(wrong)?;
+        let wrong = |error: flashwright_workload::trace::TraceError| trace_error(&error);
+        let mut reader = spec.reader()?;
         let (mut columns, mut batch) = (Columns::default(), Vec::new());
         let mut left = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         while left > 0 {
@@ -326,12 +338,15 @@ fn trace_fit(py: Python<'_>, spec: &str, most: Option<u64>) -> PyResult<(String,
     let spec = TraceText::read(spec)?;
     interruptible(py, move || {
         let wrong = |error: FitError| match error {
-            FitError::Trace(error) => TraceError::new_err(error.to_string()),
+            FitError::Trace(error) => trace_error(&error),
             error => TraceError::new_err(format!("{}: {error}", spec.path)),
         };
-        let model = fit(&spec.path, &spec.options(), most).map_err(wrong)?;
-        let about = serde_json::to_string(&model).map_err(|error| TraceError::new_err(error.to_string()))?;
-        Ok((model.to_text(), about))
+        let internal = |error: serde_json::Error| TraceError::new_err(error.to_string());
+        let mut reader = spec.reader()?;
+        let model = fit_to(&mut reader, most).map_err(wrong)?;
+        let mut about = serde_json::to_value(&model).map_err(internal)?;
+        about["reading"] = source::reading(&reader);
+        Ok((model.to_text(), about.to_string()))
     })
 }
 
@@ -353,9 +368,9 @@ mod _core {
     use super::target::Target;
     #[pymodule_export]
     use super::{
-        config_bundled, config_check, config_json, config_read, config_with, devices, policies, precondition_read,
-        schema_run, settings, settings_schema, size_read, time_read, trace_columns, trace_convert, trace_fit,
-        trace_formats, trace_info, trace_merge, workload_columns, workload_read, workloads,
+        config_bundled, config_check, config_json, config_read, config_with, devices, memory_needed, policies,
+        precondition_read, schema_run, settings, settings_schema, share_read, size_read, time_read, trace_columns,
+        trace_convert, trace_fit, trace_formats, trace_info, trace_merge, workload_columns, workload_read, workloads,
     };
     use pyo3::prelude::*;
 

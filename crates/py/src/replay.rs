@@ -125,7 +125,9 @@ fn scan_error(error: &ScanError, from_trace: bool) -> PyErr {
     let text = error.to_string();
     let with = |hint: &'static str| WorkloadError::new_err((error.to_string(), hint));
     match error {
-        ScanError::PastEnd { .. } => with("use a larger device, or --addresses wrap to fold addresses onto it"),
+        ScanError::PastEnd { .. } => with(
+            "use a larger device, or --addresses scale to fit the trace to it (wrap takes addresses modulo its size)",
+        ),
         ScanError::Misaligned { .. } => with("use a device with smaller blocks (`blockdev --getss`)"),
         ScanError::Writes => with("--destroys-data plays it and overwrites the data on the device"),
         ScanError::OnlyWrites { .. } => with(
@@ -358,6 +360,7 @@ impl Played<'_> {
         let mut report = replay.report();
         let notes = source.notes();
         report.report.workload_notes.clone_from(&notes);
+        report.report.warnings = source.warnings();
         report.report.application = source.application();
         report.report.controller = controller(replay.device());
         Ok(Found { report, notes })

@@ -159,8 +159,11 @@ impl Simulation {
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let report = self.with(py, |state| {
             let (notes, application) = (state.source.notes(), state.source.application());
+            let warnings = state.source.warnings();
             Ok(state.run.report().map(|mut report| {
                 report.report.workload_notes = notes;
+                // What was played comes before how it went.
+                report.report.warnings.splice(..0, warnings);
                 report.report.application = application;
                 state.policies.tell(&mut report.report);
                 report
@@ -184,8 +187,8 @@ impl Simulation {
         self.with(py, |state| Ok(state.run.closeup().is_some()))
     }
 
-    /// Erases of all blocks since the drive was new, and pages that the host has written since then.
-    fn wear(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+    /// Erases of all blocks since the drive was new, and pages and bytes that the host has written since then.
+    fn wear(&self, py: Python<'_>) -> PyResult<(u64, u64, u64)> {
         self.with(py, |state| Ok(state.run.wear()))
     }
 

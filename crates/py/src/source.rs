@@ -1,12 +1,13 @@
 //! The source of a run's requests, as Python describes it and as a saved run stores it.
 
-use crate::errors::{TraceError, WorkloadError};
+use crate::errors::{TraceError, WorkloadError, trace_error};
 use flashwright_block::SECTOR_BYTES;
 use flashwright_sim::{OpenError, SourceSpec};
 use flashwright_workload::generate::WorkloadSpec;
-use flashwright_workload::trace::{DeviceFilter, Layout, MapError, TraceOptions};
+use flashwright_workload::trace::{AddressMap, DeviceFilter, Layout, MapError, TraceOptions, TraceReader};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::str::FromStr;
 
 /// A workload, or a trace with all options to read it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,7 +27,8 @@ pub struct TraceText {
     skip_bad_lines: bool,
     devices: Option<Vec<String>>,
     overlay: bool,
-    addresses: String,
+    /// None was asked for.
+    addresses: Option<String>,
     repeat: u32,
     // Runs saved by earlier versions lack these.
     #[serde(default = "one")]
@@ -36,6 +38,15 @@ pub struct TraceText {
     range: Option<(u64, u64)>,
     #[serde(default = "one_copy")]
     scale_footprint: u32,
+    #[serde(default)]
+    order: Option<String>,
+    #[serde(default)]
+    time_unit: Option<String>,
+    /// None: whichever the trace has.
+    #[serde(default)]
+    events: Option<String>,
+    #[serde(default)]
+    start: f64,
 }
 
 fn one() -> f64 {
@@ -51,8 +62,8 @@ impl TraceText {
         serde_json::from_str(text).map_err(|error| TraceError::new_err(format!("options of the trace: {error}")))
     }
 
-    pub fn options(&self) -> TraceOptions {
-        TraceOptions {
+    pub fn options(&self) -> PyResult<TraceOptions> {
+        Ok(TraceOptions {
             format: self.format.clone(),
             skip_bad_lines: self.skip_bad_lines,
             devices: self.devices.clone().map_or(DeviceFilter::All, DeviceFilter::Only),
@@ -60,9 +71,27 @@ impl TraceText {
             time_scale: self.time_scale,
             range: self.range.map(|(first, end)| first / SECTOR_BYTES..end / SECTOR_BYTES),
             copies: self.scale_footprint,
+            order: word(self.order.as_deref())?,
+            time_unit: word(self.time_unit.as_deref())?,
+            events: word(self.events.as_deref())?,
+            start: self.start,
             ..TraceOptions::default()
-        }
+        })
     }
+
+    /// Opens the trace, its addresses its own.
+    pub fn reader(&self) -> PyResult<TraceReader> {
+        TraceReader::open(&self.path, &self.options()?).map_err(|error| trace_error(&error))
+    }
+}
+
+fn word<T: FromStr<Err = flashwright_workload::trace::TraceError>>(text: Option<&str>) -> PyResult<Option<T>> {
+    text.map(|text| text.parse().map_err(|error| trace_error(&error))).transpose()
+}
+
+/// What was done to read a trace, and what speaks against it.
+pub fn reading(reader: &TraceReader) -> serde_json::Value {
+    serde_json::json!({"notes": reader.notes(), "doubts": reader.doubts()})
 }
 
 impl SourceText {
@@ -89,8 +118,11 @@ impl SourceText {
             Self::Trace(trace) => Ok(SourceSpec::Trace(flashwright_sim::TraceSpec {
                 path: trace.path.clone().into(),
                 name: trace.name.clone(),
-                options: trace.options(),
-                addresses: trace.addresses.parse().map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
+                options: trace.options()?,
+                addresses: match &trace.addresses {
+                    None => AddressMap::WrapFew,
+                    Some(map) => map.parse().map_err(|error: MapError| TraceError::new_err(error.to_string()))?,
+                },
                 repeat: trace.repeat,
             })),
         }
@@ -98,6 +130,9 @@ impl SourceText {
 }
 
 pub fn open_error(error: &OpenError) -> PyErr {
-    let text = error.to_string();
-    if matches!(error, OpenError::Spec(_)) { WorkloadError::new_err(text) } else { TraceError::new_err(text) }
+    match error {
+        OpenError::Spec(error) => WorkloadError::new_err(error.to_string()),
+        OpenError::Trace(error) => trace_error(error),
+        error => TraceError::new_err(error.to_string()),
+    }
 }

@@ -1,18 +1,17 @@
 //! Statistics of traces and workloads, and distances between them.
 
 use crate::errors::{InternalError, TraceError, WorkloadError, interruptible};
-use crate::source::SourceText;
+use crate::source::{self, SourceText};
 use flashwright_block::{RequestSource, SECTOR_BYTES, Seed};
 use flashwright_workload::generate::{Target, WorkloadSpec};
 use flashwright_workload::statistics::{self as statistic, Statistics};
-use flashwright_workload::trace::TraceReader;
 use pyo3::prelude::*;
 
 fn internal(error: impl std::fmt::Display) -> PyErr {
     InternalError::new_err(format!("internal error: {error}"))
 }
 
-/// The statistics of a source or of its first requests, as JSON. A workload is generated for a drive of this size; of a
+/// The statistics of a source or of its first requests, as JSON, with what was done to read a trace. A workload is generated for a drive of this size; of a
 /// trace the addresses are its own.
 #[pyfunction]
 pub fn statistics(
@@ -25,10 +24,11 @@ pub fn statistics(
 ) -> PyResult<String> {
     let source: SourceText = serde_json::from_str(source).map_err(internal)?;
     interruptible(py, move || {
+        let mut read = serde_json::Value::Null;
         let found = match &source {
             SourceText::Trace(trace) => {
-                let wrong = |error: flashwright_workload::trace::TraceError| TraceError::new_err(error.to_string());
-                let mut reader = TraceReader::open(&trace.path, &trace.options()).map_err(wrong)?;
+                let mut reader = trace.reader()?;
+                read = source::reading(&reader);
                 statistic::of(&mut reader, requests).map_err(|error| TraceError::new_err(error.to_string()))?
             }
             SourceText::Workload(text) => {
@@ -40,7 +40,9 @@ pub fn statistics(
                 statistic::of(generated.as_mut() as &mut dyn RequestSource, requests).map_err(|error| wrong(&error))?
             }
         };
-        serde_json::to_string(&found).map_err(internal)
+        let mut found = serde_json::to_value(&found).map_err(internal)?;
+        found["reading"] = read;
+        Ok(found.to_string())
     })
 }
 

@@ -67,6 +67,17 @@ const FIGURES: &[Figure] = &[
         "Pages programmed per page that the host asked to write.",
         &[("", "/write_amplification", 1.0)],
     ),
+    gauge(
+        "write_amplification_bytes",
+        "Bytes programmed per byte that the host wrote: what drives count.",
+        &[("", "/write_amplification_bytes", 1.0)],
+    ),
+    gauge("logical_pages", "Pages that the host can address.", &[("", "/logical_pages", 1.0)]),
+    gauge(
+        "logical_pages_with_data",
+        "Logical pages that hold data: fewer after trims.",
+        &[("", "/logical_pages_with_data", 1.0)],
+    ),
     gauge("blocks_free", "Erased good blocks.", &[("", "/blocks_free", 1.0)]),
     gauge("blocks_worn_out", "Blocks that wore out.", &[("", "/blocks_worn_out", 1.0)]),
     gauge(
@@ -92,9 +103,43 @@ const FIGURES: &[Figure] = &[
     counter("commands_failed_total", "Commands that failed in the drive.", &[("", "/served/commands_failed", 1.0)]),
 ];
 
+/// The verdict on write amplification and the warnings: what is true has the value 1.
+fn texts(stats: &Value) -> String {
+    let said = |value: &Value, name: &str| {
+        let text = value.get(name).and_then(Value::as_str).unwrap_or_default();
+        text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    };
+    let mut text = String::new();
+    if let Some(settled) = stats.get("settled") {
+        let verdict = said(settled, "verdict");
+        let _ = write!(
+            text,
+            "# HELP flashwright_settled Whether write amplification is that of a settled drive.\n\
+             # TYPE flashwright_settled gauge\nflashwright_settled {}\n\
+             # HELP flashwright_settled_info The verdict, with its reason.\n# TYPE flashwright_settled_info gauge\n\
+             flashwright_settled_info{{verdict=\"{verdict}\",why=\"{}\"}} 1\n",
+            u8::from(verdict == "settled"),
+            said(settled, "why"),
+        );
+    }
+    let warnings = stats.get("warnings").and_then(Value::as_array).filter(|all| !all.is_empty());
+    if let Some(warnings) = warnings {
+        text.push_str(
+            "# HELP flashwright_warning_info Where the figures do not mean what they seem to.\n\
+             # TYPE flashwright_warning_info gauge\n",
+        );
+        for each in warnings {
+            let (code, what) = (said(each, "code"), said(each, "text"));
+            let _ = writeln!(text, "flashwright_warning_info{{code=\"{code}\",text=\"{what}\"}} 1");
+        }
+    }
+    text
+}
+
 /// All figures that apply.
 pub(crate) fn text<S: Served>(shared: &Shared<S>) -> String {
-    let (stats, mut text) = (stats(shared), String::new());
+    let stats = stats(shared);
+    let mut text = texts(&stats);
     for Figure { name, kind, help, samples } in FIGURES {
         let known = |pointer: &str| stats.pointer(pointer).and_then(Value::as_f64);
         if !samples.iter().any(|(_, pointer, _)| known(pointer).is_some()) {

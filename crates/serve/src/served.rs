@@ -93,7 +93,7 @@ pub struct Glance {
     pub bytes: [u64; 2],
     /// Reads, writes, trims and flushes that completed.
     pub requests: [u64; 4],
-    /// Pages that the host asked to write.
+    /// Pages that the host asked to write; [`Glance::bytes`] has their bytes.
     pub pages_written: u64,
     /// Pages programmed, whatever the cause.
     pub programs: u64,

@@ -261,7 +261,7 @@ impl<S: Served> Server<S> {
         {
             shared.note(why);
         }
-        let notes = shared.take_notes();
+        let notes = self.notes();
         let shared = self.shared.clone();
         drop(self);
         // Every thread has been waited for, so nobody else has it.

@@ -3,8 +3,12 @@
 use crate::client::{
     BLOCK_STATUS, CACHE, Client, DISCONNECT, FLUSH, READ, SMALL, TRIM, WRITE, WRITE_ZEROES, drive, reply, serve,
 };
+use flashwright_block::Seed;
 use flashwright_serve::wire::{self, flag};
 use flashwright_serve::{Address, Pace, Server, Settings};
+use flashwright_sim::{LiveRun, Precondition};
+use flashwright_ssd::Config;
+use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
@@ -125,6 +129,59 @@ fn a_worn_out_drive_says_why() {
     assert!(why.contains("the drive cannot take this write"), "{why}");
     assert!(!client.read(0, 4096).is_empty(), "it can still be read");
     assert_eq!(server.stats()["served"]["commands_failed"], 1);
+}
+
+#[test]
+fn statistics_tell_of_both_amplifications_and_of_the_verdict() {
+    let server = serve(SMALL, Pace::None);
+    let mut client = Client::begun(&server);
+    let nothing = server.stats();
+    assert_eq!(nothing["settled"]["verdict"], "none");
+    for page in 0..100 {
+        client.write(page * 4096, &[1; 512]);
+    }
+    let stats = server.stats();
+    assert_eq!((&stats["write_amplification"], &stats["write_amplification_bytes"]), (&json!(1.0), &json!(8.0)));
+    assert_eq!(stats["settled"]["verdict"], "transient");
+    assert_eq!(stats["settled"]["why"], "too little was written to decide: 0 erases per block");
+    assert_eq!(stats["logical_pages_with_data"], 100);
+    assert_eq!(codes(&stats), ["parts-of-pages"], "{}", stats["warnings"]);
+    drop(client);
+    let report = server.stop().served.expect("it lives").report().report.to_value();
+    for name in ["write_amplification", "write_amplification_bytes", "settled"] {
+        assert_eq!(report[name], stats[name], "{name}");
+    }
+}
+
+#[test]
+fn a_filled_drive_that_was_trimmed_says_so() {
+    let small = Config::from_toml(SMALL, "test").expect("a drive");
+    for (precondition, warns) in [(Precondition::Sequential, true), (Precondition::Empty, false)] {
+        let drive = LiveRun::new(&small, Seed(1), precondition, || false).expect("a drive");
+        let nbd = vec!["tcp:127.0.0.1:0".parse().expect("an address")];
+        let server = Server::start(drive, &Settings { nbd, ..Settings::default() }).expect("a server");
+        let mut client = Client::begun(&server);
+        // A twentieth of 1,638 pages: such trims are usual.
+        client.ask(0, TRIM, 0, 81 * 4096, &[]).expect("it can be trimmed");
+        assert!(codes(&server.stats()).is_empty() && server.notes().is_empty());
+        for part in 1..20 {
+            client.ask(0, TRIM, part * 81 * 4096, 81 * 4096, &[]).expect("it can be trimmed");
+        }
+        let stats = server.stats();
+        assert_eq!(stats["logical_pages_with_data"], if warns { 1638 - 20 * 81 } else { 0 });
+        assert_eq!(codes(&stats) == ["trimmed"], warns, "{}", stats["warnings"]);
+        drop(client);
+        let notes = server.stop().notes;
+        assert_eq!(notes.len(), usize::from(warns), "{notes:?}");
+        for note in notes {
+            assert!(note.starts_with("trims have emptied 1") && note.contains("mkfs.ext4 -E nodiscard"), "{note}");
+        }
+    }
+}
+
+fn codes(stats: &Value) -> Vec<&str> {
+    let warnings = stats["warnings"].as_array().expect("a list");
+    warnings.iter().map(|each| each["code"].as_str().expect("a code")).collect()
 }
 
 #[test]

@@ -225,10 +225,11 @@ fn play(
 pub(crate) fn totals(machine: &Machine) -> Totals {
     let counters = machine.ssd().flash().counters();
     Totals {
-        host_pages: machine.host_pages_written(),
+        host_pages: machine.written().pages,
         programs: counters.total(OpKind::Program),
         erases: counters.total(OpKind::Erase),
         wear_programs: counters.get(OpKind::Program, Cause::Wear),
+        moved: [Cause::Gc, Cause::Merge, Cause::Wear].map(|cause| counters.get(OpKind::Program, cause)).iter().sum(),
     }
 }
 

@@ -2,7 +2,7 @@
 //! the flash with its translation layer.
 
 use crate::player::{PlayError, Player, Step};
-use flashwright_block::{BlockDevice, Completion, Nanos, RequestKind, RequestSource, Seed};
+use flashwright_block::{BlockDevice, Completion, Nanos, RequestKind, RequestSource, SECTOR_BYTES, Seed};
 use flashwright_host::{LayerFigures, Stack, StackError};
 use flashwright_ssd::{ConfigError, Controller, ControllerFigures, Mounted, SettingError, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,18 @@ pub(crate) enum Machine {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Layered {
     stack: Stack<Controller<Ssd>>,
-    /// Pages that the host has asked to write since the drive was new; none before the workload begins, because
-    /// preconditioning writes to the flash directly.
-    pages_written: Option<u64>,
+    /// What the host has written since the drive was new; none before the workload begins, because preconditioning
+    /// writes to the flash directly.
+    written: Option<Written>,
+}
+
+/// What the host has written, whichever layer absorbed it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Written {
+    /// Pages that writes touched: a page counts once for each request.
+    pub pages: u64,
+    /// Bytes of the writes that succeeded.
+    pub bytes: u64,
 }
 
 impl Machine {
@@ -37,7 +46,7 @@ impl Machine {
                 problems.into_iter().map(|StackError { key, what }| SettingError { key: format!("host.{key}"), what });
             ConfigError { source_name: name, problems: problems.collect() }
         })?;
-        Ok(Self::Layered(Box::new(Layered { stack, pages_written: None })))
+        Ok(Self::Layered(Box::new(Layered { stack, written: None })))
     }
 
     /// Whether a layer before the flash merges, cuts or buffers requests.
@@ -53,20 +62,20 @@ impl Machine {
         }
     }
 
-    /// Pages that the host has asked to write since the drive was new, whichever layer absorbed them.
-    pub fn host_pages_written(&self) -> u64 {
+    /// What the host has written since the drive was new.
+    pub fn written(&self) -> Written {
         match self {
-            Self::Layered(layered) => layered.pages_written,
+            Self::Layered(layered) => layered.written,
             Self::Plain(_) => None,
         }
-        .unwrap_or_else(|| self.ssd().flash().host_writes())
+        .unwrap_or_else(|| Written { pages: self.ssd().flash().host_writes(), bytes: self.ssd().bytes_written() })
     }
 
     /// Records that everything so far was written to the flash directly, and that the host's requests follow.
     pub fn workload_begins(&mut self) {
-        let written = self.host_pages_written();
+        let written = self.written();
         if let Self::Layered(layered) = self {
-            layered.pages_written = Some(written);
+            layered.written = Some(written);
         }
     }
 
@@ -170,10 +179,10 @@ impl Machine {
         match self {
             Self::Plain(ssd) => player.play(ssd, source, until_submitted, finish, done),
             Self::Layered(layered) => {
-                let Layered { stack, pages_written } = &mut **layered;
+                let Layered { stack, written } = &mut **layered;
                 player.play(stack, source, until_submitted, finish, |completion, stack| {
                     let ssd = stack.device().device();
-                    count_written(pages_written, completion, ssd);
+                    count_written(written, completion, ssd);
                     done(completion, ssd);
                 })
             }
@@ -195,8 +204,8 @@ impl Machine {
     /// A request of [`Machine::device`] has completed.
     pub fn completed(&mut self, completion: &Completion) {
         if let Self::Layered(layered) = self {
-            let Layered { stack, pages_written } = &mut **layered;
-            count_written(pages_written, completion, stack.device().device());
+            let Layered { stack, written } = &mut **layered;
+            count_written(written, completion, stack.device().device());
         }
     }
 
@@ -231,11 +240,14 @@ impl Layered {
     }
 }
 
-/// Counts the pages of a write that the host sees completed.
+/// Counts a write that the host sees completed.
 #[inline(always)]
-fn count_written(pages_written: &mut Option<u64>, completion: &Completion, ssd: &Ssd) {
+fn count_written(written: &mut Option<Written>, completion: &Completion, ssd: &Ssd) {
     if completion.request.kind == RequestKind::Write {
-        *pages_written.get_or_insert_default() += u64::from(ssd.pages_of(&completion.request).1);
+        let written = written.get_or_insert_default();
+        written.pages += u64::from(ssd.pages_of(&completion.request).1);
+        written.bytes +=
+            if completion.result.is_ok() { u64::from(completion.request.sectors) * SECTOR_BYTES } else { 0 };
     }
 }
 

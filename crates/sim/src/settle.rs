@@ -31,6 +31,9 @@ const TOLERANCE_KEPT: f64 = 0.03;
 pub const ERASES_PER_BLOCK_MIN: f64 = 2.0;
 /// The largest half width of the 95 % interval of the measured figure, relative to it.
 pub const HALF_WIDTH_MAX: f64 = 0.03;
+/// Pages moved per page that the host wrote, below which the load needs no cleaning: to three digits, write amplification is that
+/// of a drive on which every erased block was empty.
+pub const MOVED_MIN: f64 = 0.000_5;
 /// How often the verdict "settled" was right to 3 %, compared with a run ten times as long, on families of drives and
 /// workloads that were not used to choose the rule (`experiments/settling`).
 pub const CONFIDENCE: f64 = 0.99;
@@ -56,6 +59,8 @@ pub struct Totals {
     pub erases: u64,
     /// Pages programmed to level wear.
     pub wear_programs: u64,
+    /// Valid pages that were moved: by cleaning, merges and wear levelling.
+    pub moved: u64,
 }
 
 impl Totals {
@@ -65,6 +70,7 @@ impl Totals {
             programs: self.programs - earlier.programs,
             erases: self.erases - earlier.erases,
             wear_programs: self.wear_programs - earlier.wear_programs,
+            moved: self.moved - earlier.moved,
         }
     }
 
@@ -74,6 +80,7 @@ impl Totals {
             programs: self.programs + other.programs,
             erases: self.erases + other.erases,
             wear_programs: self.wear_programs + other.wear_programs,
+            moved: self.moved + other.moved,
         }
     }
 }
@@ -133,6 +140,9 @@ pub enum Verdict {
     TooShort,
     /// The host wrote nothing.
     None,
+    /// Nothing changes any more, but cleaning moved no page: whatever it erased held nothing valid. So the figures say nothing of
+    /// what cleaning costs under a load that needs it.
+    NeverCleaned,
 }
 
 /// The verdict on the measured write amplification, as the JSON of a run has it.
@@ -375,7 +385,8 @@ impl History {
             why: String::new(),
             mend: None,
         };
-        if measured.total() == 0.0 {
+        // Pages of a window that has not ended yet are written as well.
+        if measured.total() == 0.0 && self.now.host_pages == self.last.host_pages {
             settled.verdict = Verdict::None;
             settled.why = "the host wrote nothing, so no cleaning decides the figures".into();
             return settled;
@@ -398,6 +409,14 @@ impl History {
         settled.write_amplification = Some(judged.mean);
         let before = self.host_pages_before();
         settled.since_request = Some(self.request_at(judged.since - before as f64));
+        if self.moves_nothing(&rows, judged.since) {
+            settled.verdict = Verdict::NeverCleaned;
+            settled.why =
+                "cleaning moved no page: the blocks that it erased held nothing valid, so under this load write \
+                           amplification does not depend on spare space or on the choice of victims"
+                    .into();
+            return settled;
+        }
         if self.by_pass && !whole_passes {
             settled.verdict = Verdict::Settled;
             settled.confidence = Some(CONFIDENCE);
@@ -452,6 +471,20 @@ impl History {
             two_digits(erases_per_block)
         );
         settled
+    }
+
+    /// Whether, from this many host pages on and while measuring, no more pages were moved than [`MOVED_MIN`].
+    #[allow(clippy::cast_precision_loss)]
+    fn moves_nothing(&self, rows: &[Totals], since: f64) -> bool {
+        let few = |sum: Totals| sum.moved as f64 <= MOVED_MIN * sum.host_pages as f64;
+        let (mut at, mut later) = (0.0, Totals::default());
+        for row in rows {
+            at += row.host_pages as f64;
+            if at > since {
+                later = later.plus(*row);
+            }
+        }
+        few(later) && few(self.measured.rows.iter().fold(Totals::default(), |sum, (row, _)| sum.plus(*row)))
     }
 
     /// Half the width of the 95 % interval of the measured figure. The means of batches within a short measurement
@@ -659,6 +692,7 @@ mod tests {
         for n in 0_u64..1000 {
             now.host_pages += 1000;
             now.programs += if n < 200 { 1000 } else { 3000 };
+            now.moved += if n < 200 { 0 } else { 2000 };
             now.erases += 20;
             history.note(now, (n + 1) * 500);
         }
@@ -667,6 +701,46 @@ mod tests {
         assert_eq!(settled.write_amplification, Some(3.0));
         assert_eq!(settled.since_request, Some(125_000), "the quarter that begins after the step");
         assert!(settled.mend.unwrap().contains("--warmup 125000"));
+    }
+
+    #[test]
+    fn a_drive_that_moves_no_page_is_not_called_settled() {
+        // Pages moved, per 10,000 written, from the first window on or in the first tenth alone.
+        let verdict = |moved: u64, first: u64| {
+            let mut history = History::new(Totals::default(), 4_096_000, 100, false);
+            history.begin_measuring(Totals::default(), 0);
+            let mut now = Totals::default();
+            for n in 0_u64..1000 {
+                let more = if n < 100 { moved + first } else { moved };
+                now.host_pages += 10_000;
+                now.programs += 10_000 + more;
+                now.moved += more;
+                now.erases += 20;
+                history.note(now, (n + 1) * 500);
+            }
+            history.verdict(false).verdict
+        };
+        assert_eq!(
+            [0, 4, 6, 5000].map(|moved| verdict(moved, 0)),
+            [
+                Verdict::NeverCleaned, // nothing
+                Verdict::NeverCleaned, // a write amplification of 1.000
+                Verdict::Settled,      // one of 1.001
+                Verdict::Settled,
+            ]
+        );
+        assert_eq!(verdict(0, 5000), Verdict::Transient, "it is measured with the moves of its beginning");
+    }
+
+    #[test]
+    fn the_first_pages_are_written_though_they_fill_no_window() {
+        let mut history = History::new(Totals::default(), 4_096_000, 100, false);
+        history.begin_measuring(Totals::default(), 0);
+        assert_eq!(history.verdict(false).verdict, Verdict::None);
+        history.note(Totals { host_pages: 1, programs: 1, ..Totals::default() }, 1);
+        let settled = history.verdict(false);
+        assert_eq!((settled.verdict, settled.interval), (Verdict::Transient, None));
+        assert_eq!(settled.why, "too little was written to decide: 0 erases per block");
     }
 
     #[test]

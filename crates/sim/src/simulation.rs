@@ -230,10 +230,12 @@ impl Simulation {
     pub fn layers(&self) -> Vec<LayerFigures> {
         self.machine.layers()
     }
-    /// Erases of all blocks since the drive was new, and pages that the host has asked to write since then.
+    /// Erases of all blocks since the drive was new, and what the host has written since then: the pages that writes
+    /// touched, and their bytes.
     #[must_use]
-    pub fn wear(&self) -> (u64, u64) {
-        (self.ssd().flash().counters().total(OpKind::Erase), self.machine.host_pages_written())
+    pub fn wear(&self) -> (u64, u64, u64) {
+        let written = self.machine.written();
+        (self.ssd().flash().counters().total(OpKind::Erase), written.pages, written.bytes)
     }
 
     /// Erases of each block since the drive was new.
@@ -270,25 +272,39 @@ impl Simulation {
     /// Whether the figures describe a drive that has settled under the workload.
     #[must_use]
     pub fn settled(&self) -> Settled {
+        self.judged(self.history())
+    }
+
+    /// As [`Simulation::settled`], up to this moment, at which so many requests have completed since measuring began.
+    pub(crate) fn settled_now(&self, requests: u64) -> Settled {
+        let mut history = self.history().clone();
+        history.note(totals(&self.machine), requests);
+        self.judged(&history)
+    }
+
+    fn judged(&self, history: &History) -> Settled {
         let whole_passes = self.settings.warmup_requests == 0 && self.player.as_ref().is_some_and(Player::is_done);
-        let mut settled = self.history().verdict(whole_passes);
+        let mut settled = history.verdict(whole_passes);
+        if settled.verdict == Verdict::NeverCleaned && self.origin.is_trace {
+            settled.mend = Some("--addresses scale, or a smaller drive, if the trace was to fill the drive".into());
+        }
         let search = self.conditioning.as_ref().map(Conditioning::search);
         if let (Verdict::Transient, Some(search), Some(conditioning)) = (settled.verdict, search, &self.conditioning) {
             match search {
-                Search::GaveUp if self.history().is_by_pass() => {
+                Search::GaveUp if history.is_by_pass() => {
                     settled.why = format!(
                         "{}; the trace was played {} times beforehand and wrote {:.2} capacities of the drive",
                         settled.why,
                         conditioning.passes(),
-                        self.capacities(self.history().host_pages_before())
+                        self.capacities(history.host_pages_before())
                     );
-                    settled.mend = Some("a smaller drive, or --addresses dense, or a longer trace".into());
+                    settled.mend = Some("a smaller drive, or --addresses scale, or a longer trace".into());
                 }
                 Search::GaveUp => {
                     settled.why = format!(
                         "{}; preconditioning gave up after {:.0} capacities",
                         settled.why,
-                        self.capacities(self.history().host_pages_before())
+                        self.capacities(history.host_pages_before())
                     );
                     settled.mend = Some("--precondition workload:capacities=N with a larger N".into());
                 }

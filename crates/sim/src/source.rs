@@ -1,11 +1,14 @@
 //! The source of a run's requests: a trace fitted to the drive, or a generator.
 
 use crate::player::Pace;
-use crate::warnings::Origin;
+use crate::warnings::{Origin, Warning, percent};
 use flashwright_block::{Interactive, Nanos, Passes, Request, RequestSource, Seed, SourceError};
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec};
-use flashwright_workload::trace::{AddressMap, MapError, Mapped, TraceError, TraceOptions, TraceReader};
+use flashwright_workload::trace::{
+    AddressMap, Doubt, DoubtKind, Footprint, MapError, MapReport, Mapped, TraceError, TraceOptions, TraceReader,
+    WRAPPED_MAX,
+};
 use std::path::PathBuf;
 
 /// What to play.
@@ -53,6 +56,12 @@ const REQUESTS_DEFAULT: u64 = 1_000_000;
 /// Requests of a trace that are kept in memory, so that it need not be read again for each pass.
 const KEPT_MAX: usize = 1 << 20;
 
+/// Requests of a trace that are looked at before it is played, for how many reach past the end of the drive: as many as are read
+/// in a fraction of a second.
+const LOOKED_AT: u64 = 1 << 20;
+/// Share of the requests that were wrapped from which on there is a warning, and not a note alone.
+const WRAPPED_SAID: f64 = 0.01;
+
 /// A source that is open.
 pub struct Source {
     kind: Kind,
@@ -61,6 +70,9 @@ pub struct Source {
     pace: Pace,
     requests: Option<u64>,
     notes: Vec<String>,
+    doubts: Vec<Doubt>,
+    /// How a generator's footprint was shrunk to fit the drive.
+    shrunk: Vec<String>,
 }
 
 /// The requests that are kept in memory of a trace that is repeated.
@@ -88,7 +100,7 @@ impl SourceSpec {
         match self {
             Self::Trace(spec) => Origin {
                 is_trace: true,
-                is_dense: matches!(spec.addresses, AddressMap::Dense { .. }),
+                is_packed: !matches!(spec.addresses, AddressMap::WrapFew | AddressMap::Wrap | AddressMap::Reject),
                 ..Origin::default()
             },
             Self::Workload(spec) => Origin {
@@ -123,8 +135,8 @@ impl SourceSpec {
         match self {
             Self::Trace(spec) => spec.open(target.logical_sectors),
             Self::Workload(spec) => {
-                let mut notes = spec.notes(target);
-                notes.extend(spec.label());
+                let shrunk = spec.notes(target);
+                let notes = shrunk.iter().cloned().chain(spec.label()).collect();
                 Ok(Source {
                     kept: Kept::Nothing,
                     kind: Kind::Generated(spec.source(target, seed, None)?),
@@ -137,6 +149,8 @@ impl SourceSpec {
                     requests: (!spec.is_interactive())
                         .then(|| spec.natural_requests(target).unwrap_or(REQUESTS_DEFAULT)),
                     notes,
+                    doubts: Vec::new(),
+                    shrunk,
                 })
             }
         }
@@ -152,21 +166,67 @@ impl TraceSpec {
         if !reader.label().is_empty() {
             notes.push(reader.label().to_owned());
         }
+        notes.extend_from_slice(reader.notes());
+        let doubts = reader.doubts().to_vec();
         if self.options.copies > 1 {
             notes.push(format!("{} copies of the trace side by side", self.options.copies));
+        }
+        if self.options.start > 0.0 {
+            notes.push(format!("begins after {} of its requests, and ends with these", percent(self.options.start)));
         }
         if self.repeat > 1 {
             notes.push(format!("played {} times", self.repeat));
         }
+        if self.addresses == AddressMap::WrapFew {
+            self.expect_to_fit(logical_sectors)?;
+        }
+        let footprint = self.footprint()?;
         let repeated = Repeated::new(reader, self.clone());
+        let mapped = match footprint {
+            Some(footprint) => Mapped::fitted(repeated, self.addresses, footprint, logical_sectors)?,
+            None => Mapped::new(repeated, self.addresses, logical_sectors)?,
+        };
         Ok(Source {
             kept: Kept::Nothing,
-            kind: Kind::Trace(Box::new(Mapped::new(repeated, self.addresses, logical_sectors)?)),
+            kind: Kind::Trace(Box::new(mapped)),
             description: format!("trace {name}"),
             pace: Pace::Open { time_scale: 1.0 },
             requests: None,
             notes,
+            doubts,
+            shrunk: Vec::new(),
         })
+    }
+
+    /// What the trace touches, if its addresses are fitted by that.
+    fn footprint(&self) -> Result<Option<Footprint>, TraceError> {
+        let granule = match self.addresses {
+            AddressMap::Compact => Footprint::granule(&self.path, &self.options)?,
+            _ => 1,
+        };
+        let unit = self.addresses.unit_sectors(granule);
+        unit.map(|unit| Footprint::read(&self.path, &self.options, unit)).transpose()
+    }
+
+    /// Refuses a trace of which many requests reach past the end of the drive.
+    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+    fn expect_to_fit(&self, device_sectors: u64) -> Result<(), OpenError> {
+        let mut reader = TraceReader::open(&self.path, &self.options)?;
+        let (mut batch, mut requests, mut past, mut end_sector) = (Vec::new(), 0_u64, 0_u64, 0);
+        let mut whole = false;
+        while requests < LOOKED_AT && !whole {
+            // A fault further on is for the run to say, once it gets there.
+            whole = reader.read(&mut batch, 4096).unwrap_or(0) == 0;
+            for request in batch.drain(..) {
+                requests += 1;
+                past += u64::from(request.end_sector() > device_sectors);
+                end_sector = request.end_sector().max(end_sector);
+            }
+        }
+        if past as f64 > WRAPPED_MAX * requests as f64 {
+            return Err(MapError::Mostly { past, requests, whole, end_sector, device_sectors }.into());
+        }
+        Ok(())
     }
 }
 
@@ -215,9 +275,46 @@ impl Source {
             count(map.trims_left_out, "trims of pages never touched left out");
             count(stats.bad_lines, "bad lines skipped");
             count(stats.out_of_order, "requests out of order, taken at the time of the one before");
+            notes.extend(map.shared.map(|(touched, room)| {
+                format!("{touched} pages of 4 KiB that the trace touches share {room} of the drive")
+            }));
             notes.extend(stats.first_bad_lines.iter().map(|line| format!("skipped: {line}")));
         }
         notes
+    }
+    /// Where the requests are not those that were asked for, or hardly those that were recorded. Complete once the source was played.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // counts far below 2^53
+    pub fn warnings(&self) -> Vec<Warning> {
+        let doubts = self.doubts.iter().map(|doubt| {
+            let (code, text) = match doubt.kind {
+                DoubtKind::Content => {
+                    ("doubtful-trace", format!("the trace is hardly what it is read as: {}", doubt.text))
+                }
+                DoubtKind::Order => ("times-go-back", doubt.text.clone()),
+            };
+            Warning { code, text, mend: Some(doubt.mend.clone()) }
+        });
+        let shrunk = self.shrunk.iter().map(|text| Warning {
+            code: "footprint-shrunk",
+            text: format!("{text}: this is another load than on a drive with room for it"),
+            mend: Some("a larger drive".to_owned()),
+        });
+        let wrapped = match &self.kind {
+            Kind::Trace(mapped) => Some(mapped.report()),
+            Kind::Generated(_) => None,
+        };
+        let share = |map: MapReport| map.wrapped as f64 / map.requests.max(1) as f64;
+        let wrapped = wrapped.map(share).filter(|share| *share > WRAPPED_SAID).map(|share| Warning {
+            code: "addresses-wrapped",
+            text: format!(
+                "{} of the trace's requests reach past the end of the drive and were wrapped around it, where they meet data of \
+                 others: this is another load than the trace's",
+                percent(share)
+            ),
+            mend: Some("--addresses scale, or a larger drive".to_owned()),
+        });
+        doubts.chain(shrunk).chain(wrapped).collect()
     }
 }
 

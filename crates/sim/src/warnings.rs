@@ -12,11 +12,13 @@ use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::settle::Verdict;
 use crate::simulation::Simulation;
-use flashwright_ftl::Ftl;
-use flashwright_nand::Lpn;
+use flashwright_block::RequestKind;
+use flashwright_ftl::{Ftl, OpKind};
+use flashwright_nand::{BlockId, Lpn};
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Something that a user should know before using the figures of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -29,13 +31,20 @@ pub struct Warning {
     pub mend: Option<String>,
 }
 
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        self.mend.iter().try_for_each(|mend| write!(f, "; try {mend}"))
+    }
+}
+
 /// Properties of the source of requests, known when it is opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Origin {
     /// Whether it is a recorded trace with an end.
     pub is_trace: bool,
-    /// Whether its pages were packed onto the drive in the order of first use.
-    pub is_dense: bool,
+    /// Whether its addresses were packed or scaled onto the drive.
+    pub is_packed: bool,
     /// The pace that the workload states, such as `depth=8`, if the run has another.
     pub overridden: Option<String>,
     /// Whether arrival times are scaled although the workload has none.
@@ -47,6 +56,10 @@ const SHARE_MIN: f64 = 0.01;
 /// The share of the spare space that blocks kept for cleaning may take: uniform writes at a utilisation of 0.9 then have a
 /// write amplification a tenth above that of planes with many blocks (5.7 against 5.1; 7.0 where they take half).
 const RESERVE_MAX: f64 = 0.2;
+/// How many times write amplification by bytes must be that by pages.
+const DIFFER_MIN: f64 = 1.05;
+/// The share of a filled drive that trims must empty: as much as many drives have for spare space.
+const EMPTIED_MIN: f64 = 0.1;
 /// The share of the drive that a trace must write.
 const FOOTPRINT_MIN: f64 = 0.5;
 /// The share of a trace that must be measured.
@@ -59,6 +72,8 @@ const WAITING_MIN: f64 = 4.0;
 const RULES: &[fn(&Simulation) -> Option<Warning>] = &[
     never_cleaned,
     not_settled,
+    parts_of_pages,
+    trimmed,
     falls_behind,
     unmapped_reads,
     pace_overridden,
@@ -78,6 +93,24 @@ pub(crate) fn of(run: &Simulation) -> Vec<Warning> {
     RULES.iter().filter_map(|rule| rule(run)).chain(cautions).collect()
 }
 
+/// As [`of`], for a drive whose requests clients send: what would let it settle is for them to know.
+#[must_use]
+pub(crate) fn of_served(run: &Simulation) -> Vec<Warning> {
+    let mut found = of(run);
+    for each in &mut found {
+        match each.code {
+            "not-settled" => each.mend = None,
+            "trimmed" => each.mend = Some(WITHOUT_TRIMS.to_owned()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// What makes a file system without trimming its device.
+const WITHOUT_TRIMS: &str =
+    "mkfs.ext4 -E nodiscard, mkfs.xfs -K, mkfs.btrfs -K or mkfs.f2fs -t 0, and mounts without discard";
+
 fn warning(code: &'static str, text: String, mend: Option<String>) -> Warning {
     Warning { code, text, mend }
 }
@@ -89,7 +122,7 @@ fn never_cleaned(run: &Simulation) -> Option<Warning> {
         return None;
     }
     let text = format!(
-        "the trace wrote {} pages ({} of the drive's capacity) and no block was erased: write amplification and times do \
+        "the trace wrote {} pages ({} of the drive's pages) and no block was erased: write amplification and times do \
          not include cleaning",
         count(written),
         percent(written as f64 / f64::from(run.ssd().logical_pages())),
@@ -98,15 +131,55 @@ fn never_cleaned(run: &Simulation) -> Option<Warning> {
     Some(warning("never-cleaned", text, Some(format!("--precondition workload{smaller}"))))
 }
 
-/// By the settling rule, the figures are not of a settled drive.
+/// By the settling rule, the figures are not of a settled drive, or of one that never cleans.
 fn not_settled(run: &Simulation) -> Option<Warning> {
     let settled = run.settled();
-    let is_so = matches!(settled.verdict, Verdict::Transient | Verdict::TooShort);
-    let text = match settled.verdict {
-        Verdict::Transient => format!("not settled: {}", settled.why),
-        _ => settled.why,
+    let (code, text) = match settled.verdict {
+        Verdict::Transient => ("not-settled", format!("not settled: {}", settled.why)),
+        Verdict::TooShort => ("not-settled", settled.why),
+        Verdict::NeverCleaned => ("never-cleaned", settled.why),
+        Verdict::Settled | Verdict::None => return None,
     };
-    (is_so && never_cleaned(run).is_none()).then(|| warning("not-settled", text, settled.mend))
+    never_cleaned(run).is_none().then(|| warning(code, text, settled.mend))
+}
+
+/// Requests write parts of pages, so that a page written is less than a page of data.
+fn parts_of_pages(run: &Simulation) -> Option<Warning> {
+    let (measured, flash) = (run.measurement(), run.ssd().flash());
+    let (pages, page) = (measured.pages[RequestKind::Write as usize], flash.geometry().page_size());
+    let bytes = measured.tally.bytes[RequestKind::Write as usize];
+    if bytes == 0 || (pages * page.0) as f64 <= DIFFER_MIN * bytes as f64 {
+        return None;
+    }
+    let programs = flash.counters().since(&measured.counters_start).total(OpKind::Program);
+    let text = format!(
+        "writes bring {} B for each page of {page} that they touch: write amplification is {:.3} by pages and {:.3} by bytes, \
+         and drives count it by bytes",
+        count((bytes as f64 / pages as f64).round() as u64),
+        programs as f64 / pages as f64,
+        (programs * page.0) as f64 / bytes as f64,
+    );
+    Some(warning("parts-of-pages", text, None))
+}
+
+/// Trims have emptied much of a drive that was filled beforehand.
+fn trimmed(run: &Simulation) -> Option<Warning> {
+    use Precondition::{LaidOut, Random, Sequential, Steady};
+    let spec = run.settings().precondition;
+    let is_filled = matches!(spec, Sequential | Random { .. } | Steady | LaidOut);
+    if !is_filled || run.measurement().pages[RequestKind::Trim as usize] == 0 {
+        return None;
+    }
+    let share = 1.0 - logical_pages_with_data(run.ssd()) as f64 / f64::from(run.ssd().logical_pages());
+    let text = || {
+        format!(
+            "trims have emptied {} of the drive that --precondition {spec} had filled, and all of that serves as spare space: \
+             write amplification and times are those of an emptier drive",
+            percent(share)
+        )
+    };
+    let mend = || (run.settings().pace != Pace::Interactive).then(|| "--precondition workload".to_owned());
+    (share >= EMPTIED_MIN).then(|| warning("trimmed", text(), mend()))
 }
 
 /// The trace left most of an empty drive erased, and all of that served as spare space.
@@ -291,11 +364,14 @@ fn little_measured(run: &Simulation) -> Option<Warning> {
         .then(|| warning("little-measured", text(), Some("--warmup with a smaller number".to_owned())))
 }
 
-/// Without a buffer there is nothing to flush.
+/// Without a buffer there is nothing to flush. Where RAM that outlives a loss of power holds what was written, a flush that
+/// takes no time is what the drive promises.
 fn free_flushes(run: &Simulation) -> Option<Warning> {
     let (tally, config) = (&run.measurement().tally, run.ssd().config());
     let flushes = tally.times[3].response().count() as f64 / tally.requests.max(1) as f64;
-    if flushes <= SHARE_MIN || run.ssd().ram().is_some() || config.controller.write_buffer.size.0 > 0 {
+    let has_ram =
+        run.ssd().ram().is_some() || config.controller.write_buffer.size.0 > 0 || config.chips.write_ram.0 > 0;
+    if flushes <= SHARE_MIN || has_ram {
         return None;
     }
     let text = format!(
@@ -310,10 +386,19 @@ fn pages_with_data(ssd: &Ssd) -> u64 {
     (0..ssd.logical_pages()).filter(|lpn| ssd.scheme().lookup(Lpn(*lpn), ssd.flash()).is_some()).count() as u64
 }
 
+/// As many logical pages hold data, at most. O(blocks).
+pub(crate) fn logical_pages_with_data(ssd: &Ssd) -> u64 {
+    let flash = ssd.flash();
+    let valid: u64 = (0..flash.geometry().blocks()).map(|block| u64::from(flash.pages_valid(BlockId(block)))).sum();
+    let of_map = ssd.reserve().map_or(0, |reserve| reserve.map_pages);
+    let in_ram = ssd.ram().map_or(0, |ram| u64::from(ram.pages()));
+    (valid.saturating_sub(of_map) + in_ram).min(u64::from(ssd.logical_pages()))
+}
+
 /// Settings of a drive that the trace would fill, if that is smaller.
 fn smaller_drive(run: &Simulation) -> Option<String> {
     let (ssd, geometry) = (run.ssd(), run.ssd().flash().geometry());
-    if ssd.config().capacity.logical.0 > 0 || run.origin().is_dense {
+    if ssd.config().capacity.logical.0 > 0 || run.origin().is_packed {
         return None; // the size that fits depends on more than the number of blocks
     }
     let written = run.history().total().host_pages.min(u64::from(ssd.logical_pages()));
@@ -335,7 +420,7 @@ fn two_digits_up(value: f64) -> f64 {
 }
 
 /// A share in percent, with two significant digits.
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     match percent {
         0.0 => "0 %".to_owned(),

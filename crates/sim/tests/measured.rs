@@ -117,3 +117,30 @@ fn buffers_do_not_change_what_the_host_asked() {
         assert!(low <= figure && figure <= high, "{before:?}: {figure} outside {low} to {high}");
     }
 }
+
+/// Requests of 512 B on pages of 4 KiB: bytes are those of the requests, whichever layer takes them, and a fill is of whole
+/// pages.
+#[test]
+fn bytes_are_those_that_the_host_asked() {
+    for before in [
+        &[][..],
+        &["timing.model=none"],
+        &["ram.manager=lru", "ram.size=256 KiB"],
+        &["controller.write-buffer.size=256 KiB"],
+        &["host.scheduler=deadline"],
+    ] {
+        let json = play(&config(before), "uniform:write=1,size=512", 4, 200, 4000);
+        let programs = json["flash"]["programs"]["total"].as_u64().unwrap();
+        assert_eq!(json["requests"]["bytes_written"], 4000 * 512, "{before:?}");
+        assert_eq!(json["write_amplification_bytes"], (programs * 4096) as f64 / (4000 * 512) as f64, "{before:?}");
+        let pages = json["drive"]["logical_pages"].as_u64().unwrap();
+        assert_eq!(json["wear"]["host_bytes_written"], pages * 4096 + 4200 * 512, "{before:?}");
+        assert_eq!(json["wear"]["host_pages_written"], pages + 4200, "{before:?}");
+        let warned = json["warnings"].as_array().unwrap().iter().any(|each| each["code"] == "parts-of-pages");
+        assert!(warned, "{before:?}: {}", json["warnings"]);
+    }
+    let whole = play(&config(&[]), "uniform:write=1,size=4KiB", 4, 0, 2000);
+    assert_eq!(whole["write_amplification"], whole["write_amplification_bytes"]);
+    let none = play(&config(&[]), "uniform:write=0,size=512", 4, 0, 100);
+    assert_eq!(none["write_amplification_bytes"], Value::Null);
+}

@@ -13,6 +13,7 @@ mod cleaning;
 mod controller;
 mod data;
 pub mod engine;
+mod memory;
 mod power;
 mod ssd;
 
@@ -29,5 +30,6 @@ pub use flashwright_ftl::durable::{Medium, MountBy, MountError, RecoverySettings
 pub use flashwright_ram::{
     BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,
 };
+pub use memory::memory_needed;
 pub use power::{Mounted, RestartError};
 pub use ssd::{Policies, Ssd, SsdError};

@@ -65,6 +65,8 @@ pub struct Ssd {
     rewrites: bool,
     to_rewrite: Vec<(BlockId, u32)>,
     blocks_rewritten: u64,
+    /// Sectors of the writes that succeeded, preconditioning included.
+    sectors_written: u64,
     /// Requests that have ended and wait to be fetched.
     ready: VecDeque<Flight>,
     /// Why requests in flight or ready have failed, by their tags.
@@ -205,7 +207,8 @@ impl Ssd {
     /// ```
     ///
     /// # Errors
-    /// [`SsdError::Config`] with everything wrong with the settings that only shows once the drive is laid out.
+    /// [`SsdError::Config`] if its tables do not fit the memory of this machine, or with everything wrong with the settings
+    /// that only shows once the drive is laid out.
     pub fn new(config: &DriveConfig, seed: Seed, keeps: impl Into<Keeps>) -> Result<Self, SsdError> {
         Self::with_policies(config, seed, keeps, &Policies::default())
     }
@@ -223,6 +226,9 @@ impl Ssd {
     ) -> Result<Self, SsdError> {
         let keeps = keeps.into();
         let fail = |problems| ConfigError { source_name: config.name.clone(), problems };
+        if let Some(problem) = crate::memory::problem(config, keeps) {
+            return Err(fail(vec![problem]).into());
+        }
         let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
         let limit = crate::budgets::of_drive(config, seed);
         let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
@@ -344,6 +350,7 @@ impl Ssd {
             rewrites: config.errors.law != ErrorLaw::None,
             to_rewrite: Vec::new(),
             blocks_rewritten: 0,
+            sectors_written: 0,
             ready: VecDeque::new(),
             failed: Vec::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
@@ -470,6 +477,7 @@ impl Ssd {
         self.ahead = other.ahead.clone();
         self.to_rewrite = other.to_rewrite.clone();
         self.blocks_rewritten = other.blocks_rewritten;
+        self.sectors_written = other.sectors_written;
     }
 
     /// Whether policies from outside take part, which the configuration does not tell.
@@ -672,6 +680,14 @@ impl Ssd {
         (run.first.0, run.pages)
     }
 
+    /// Bytes that writes brought since the drive was new, preconditioning included; [`Flash::host_writes`] counts the pages
+    /// that they touched.
+    #[inline(always)]
+    #[must_use]
+    pub fn bytes_written(&self) -> u64 {
+        self.sectors_written * SECTOR_BYTES
+    }
+
     /// The pages that a request touches.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // the device's end was checked, and its pages are counted in 32 bits
@@ -720,13 +736,19 @@ impl Ssd {
         match request.kind {
             RequestKind::Flush => self.flush(),
             _ if request.sectors == 0 => Ok(()),
-            RequestKind::Write if PLAIN && !RAM => self.write_to_flash(self.run_of(request)),
+            RequestKind::Write if PLAIN && !RAM => {
+                let result = self.write_to_flash(self.run_of(request));
+                self.note_sectors(u64::from(request.sectors), &result);
+                result
+            }
             RequestKind::Write => {
                 if !PLAIN && self.config.host.partial_pages == PartialPages::ReadModifyWrite {
                     self.read_partial_pages(request);
                 }
                 // Worked out anew: a run whose address was taken would be copied through memory, which stalls.
-                self.write_run(self.run_of(request), request.fua && !self.config.recovery.ignores_flush)
+                let result = self.write_run(self.run_of(request), request.fua && !self.config.recovery.ignores_flush);
+                self.note_sectors(u64::from(request.sectors), &result);
+                result
             }
             RequestKind::Read => {
                 let run = self.run_of(request);
@@ -786,6 +808,12 @@ impl Ssd {
         if self.power.as_ref().is_some_and(|power| power.is_protected() && power.medium.mirror().is_some()) {
             self.flash.flush_journal();
         }
+    }
+
+    /// Counts the sectors of a write, if it succeeded.
+    #[inline(always)]
+    fn note_sectors(&mut self, sectors: u64, result: &Result<(), OutOfSpace>) {
+        self.sectors_written += if result.is_ok() { sectors } else { 0 };
     }
 
     /// Writes whole pages. Where one can't be placed, what the pages hold then counts as their content.
@@ -1084,6 +1112,7 @@ impl Ssd {
     #[inline]
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
         let result = self.write_run(run, false);
+        self.note_sectors(u64::from(run.pages) * self.sectors_per_page, &result);
         self.clean_untimed();
         self.settle_untimed_if_kept();
         self.flash.clear_log();

@@ -15,6 +15,7 @@ mod trace_address;
 mod trace_convert;
 mod trace_faults;
 mod trace_formats;
+mod trace_order;
 mod trace_published;
 mod trace_scale;
 mod trace_support;

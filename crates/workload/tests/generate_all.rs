@@ -35,6 +35,8 @@ fn every(keys: &str) -> Vec<WorkloadSpec> {
         let bare: Vec<String> = match info.bare_key {
             None => vec![String::new()],
             Some("file") => vec![model_file().to_owned()],
+            // Numbers that may be left out.
+            Some("theta" | "h") => vec![String::new(), "0.4".to_owned()],
             Some(bare) => {
                 let choices = &info.keys.iter().find(|key| key.name == bare).unwrap().allowed;
                 choices.trim_start_matches("one of ").split(", ").map(str::to_owned).collect()

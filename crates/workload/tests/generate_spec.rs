@@ -39,7 +39,10 @@ fn the_canonical_text_leaves_defaults_out() {
     for (text, canonical) in [
         ("uniform", "uniform"),
         (" uniform : depth=32 , size = 4 KiB , write=70% ", "uniform:write=0.7,size=4KiB,depth=32"),
-        ("zipf:write=0.5,space=0.1,accesses=0.95", "zipf:space=0.1,write=0.5"),
+        ("zipf:write=0.5,space=0.1", "zipf:space=0.1,write=0.5"),
+        ("zipf:1.2", "zipf:1.2"),
+        ("zipf:theta=0.990,write=70%", "zipf:0.99,write=0.7"),
+        ("pareto:h=20%", "pareto"),
         ("strided:step=65536B", "strided:step=64KiB"),
         ("stand-in:rate=100,websearch,arrival=fixed", "stand-in:websearch1,rate=100,arrival=fixed"),
         ("stand-in:trace=tpch,variant=gupta09", "stand-in:tpc-h,variant=gupta09"),
@@ -87,7 +90,7 @@ fn messages_say_key_found_allowed_and_the_nearest_name() {
 fn all_faults_are_listed_at_once() {
     let error = "zipf:acceses=0.9,write=1.5,depth=0,size=,depth=2,what".parse::<WorkloadSpec>().unwrap_err();
     let keys: Vec<&str> = error.faults.iter().map(|fault| fault.key.as_str()).collect();
-    assert_eq!(keys, ["size", "depth", "workload", "write", "depth", "acceses"]);
+    assert_eq!(keys, ["size", "depth", "write", "depth", "theta", "acceses"]);
     let error = "zipf:accesses=0.1,space=0.2,depth=2,rate=3,range=0".parse::<WorkloadSpec>().unwrap_err();
     let keys: Vec<&str> = error.faults.iter().map(|fault| fault.key.as_str()).collect();
     assert_eq!(keys, ["rate", "range", "accesses"]);
@@ -112,6 +115,10 @@ fn what_contradicts_itself_is_refused() {
         ("dynamic-static:static=1", "below 1"),
         ("zipf:accesses=1", "below 1"),
         ("zipf:chunk=4KiB,size=8KiB", "the request size or more"),
+        ("zipf:theta=0.99,accesses=0.95", "theta=0.99 and accesses=0.95 together, expected one of the two"),
+        ("zipf:theta=-1", "an exponent from 0 (uniform) to 100"),
+        ("zipf:thet=1", "did you mean theta?"),
+        ("pareto:h=0", "above 0 and below 1"),
         ("dftl-b:run=2", "at most 0.5000 with run=2"),
         ("dftl-b:run=1", "2 requests or more"),
         ("stand-in", "trace: found nothing"),
@@ -130,7 +137,7 @@ fn the_catalogue_is_complete_and_its_defaults_are_read() {
             assert!(!key.help.is_empty() && !key.allowed.is_empty(), "{}:{}", info.name, key.name);
             if let Some(default) = key.default {
                 let bare = match info.bare_key {
-                    None => String::new(),
+                    None | Some("theta" | "h") => String::new(),
                     Some("file") => format!("{},", model_file()),
                     Some(_) => "financial1,".to_owned(),
                 };

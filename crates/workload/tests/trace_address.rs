@@ -82,7 +82,7 @@ fn dense_numbers_pages_by_first_touch() {
             request(3, Trim, 24, 16),
         ]
     );
-    assert_eq!(report, Ok(MapReport { requests: 5, wrapped: 0, split: 1, pages: 6, trims_left_out: 1 }));
+    assert_eq!(report, Ok(MapReport { requests: 5, wrapped: 0, split: 1, pages: 6, trims_left_out: 1, shared: None }));
     let (_, error) = map(&given, AddressMap::DENSE, 47);
     assert_eq!(
         error.unwrap_err(),

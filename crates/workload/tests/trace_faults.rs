@@ -5,7 +5,8 @@
 use crate::trace_support::{Folder, insist, read, read_all, read_text};
 use flashwright_block::RequestSource;
 use flashwright_workload::trace::{
-    DeviceFilter, Layout, TraceError, TraceInfo, TraceLabel, TraceOptions, TraceReader, convert, detect, formats,
+    DeviceFilter, Event, Layout, Order, TraceError, TraceInfo, TraceLabel, TraceOptions, TraceReader, convert, detect,
+    formats,
 };
 use proptest::prelude::*;
 use std::fs;
@@ -84,7 +85,7 @@ fn what_stands_before_a_fault_is_handed_out_and_the_fault_stays() {
 fn bad_lines_are_skipped_and_counted_when_asked() {
     let folder = Folder::new();
     let path = folder.file(format!("{GOOD}\n0,103,512,x,2.0\nnonsense\n{GOOD}"));
-    let options = TraceOptions { skip_bad_lines: true, ..TraceOptions::default() };
+    let options = TraceOptions { skip_bad_lines: true, order: Some(Order::AsIs), ..TraceOptions::default() };
     let mut reader = TraceReader::open(&path, &options).unwrap();
     assert_eq!(read_all(&mut reader).unwrap().len(), 6);
     let stats = reader.stats();
@@ -117,7 +118,11 @@ fn compression_is_seen_through_and_truncation_is_noticed() {
     for (name, content) in compressed(text.as_bytes()) {
         assert_eq!(read(&folder.file(&content), &TraceOptions::default()).unwrap(), plain, "{name}");
         let twice = [content.as_slice(), content.as_slice()].concat();
-        assert_eq!(read(&folder.file(twice), &overlay()).unwrap().len(), 2 * plain.len(), "{name}, two members");
+        assert_eq!(
+            read(&folder.file(twice), &TraceOptions { order: Some(Order::AsIs), ..overlay() }).unwrap().len(),
+            2 * plain.len(),
+            "{name}, two members"
+        );
 
         let cut = &content[..content.len() * 2 / 3];
         let error = read(&folder.file(cut), &overlay()).unwrap_err();
@@ -161,9 +166,12 @@ fn look_alikes_must_be_named() {
     let folder = Folder::new();
     let could_be = |content: &str| detect(folder.file(content)).unwrap_err().to_string();
     let error = could_be("26.214000 0 303574 1 0\n26.214000 0 240840 1 0\n");
-    assert!(error.ends_with("could be disksim or flashsim: choose one with --format"), "{error}");
+    let means = "could be disksim (first 2 requests: 0 s, 1.00 KiB) or flashsim (first 2 requests: 0 s, 8.00 KiB): choose one \
+                 with --format";
+    assert!(error.ends_with(means), "{error}");
     let error = could_be("1 0 3 1 0\n2 0 5 1 0\n");
-    assert!(error.ends_with("could be disksim or flashsim or mqsim: choose one with --format"), "{error}");
+    assert!(error.contains("or mqsim (first 2 requests: 1 ns, 1.00 KiB)"), "{error}");
+    assert!(error.ends_with("choose one with --format"), "{error}");
 }
 
 #[test]
@@ -175,8 +183,14 @@ fn nothing_matched_is_an_error() {
     assert!(error.to_string().ends_with("the trace has no device \"7\"; it has 0"), "{error}");
     let error = read(&path, &TraceOptions { devices, ..overlay() }).unwrap_err();
     assert!(error.to_string().ends_with("no device matched the filter; the trace has 0"), "{error}");
-    let error = read_text("8,0 0 1 0.0 1 D W 8 + 8 [x]\n", &insist("blkparse")).unwrap_err();
-    assert!(error.to_string().contains("no request in the whole trace: read as blkparse: 1 other events"), "{error}");
+    let issued = "8,0 0 1 0.0 1 D W 8 + 8 [x]\n8,0 0 2 0.1 1 C W 8 + 8 [0]\n";
+    let queued = TraceOptions { events: Some(Event::Queue), ..insist("blkparse") };
+    let error = read_text(issued, &queued).unwrap_err().to_string();
+    assert!(error.contains("no request in the whole trace: read as blkparse: 2 other events"), "{error}");
+    assert!(
+        error.ends_with("events: 1 C (complete), 1 D (issue) and no Q (queue); --events issue takes the D"),
+        "{error}"
+    );
     let options = TraceOptions { skip_bad_lines: true, ..insist("spc") };
     let error = read_text("a\nb\n", &options).unwrap_err();
     assert!(error.to_string().contains("2 bad lines"), "{error}");

@@ -6,7 +6,8 @@ use crate::trace_support::{Folder, insist, read, read_all, read_text, request};
 use flashwright_block::RequestKind::{Flush, Read, Trim, Write};
 use flashwright_block::{Request, RequestSource};
 use flashwright_workload::trace::{
-    DeviceFilter, DeviceSpan, Layout, TraceInfo, TraceOptions, TraceReader, detect, find_format, formats,
+    DeviceFilter, DeviceSpan, Layout, Order, TimeUnit, TraceInfo, TraceOptions, TraceReader, detect, find_format,
+    formats,
 };
 
 /// Reads `text` without naming the format, and checks that `format` was found.
@@ -139,19 +140,33 @@ fn blktrace_in_both_byte_orders() {
 }
 
 #[test]
-fn fio_version_2_counts_waits() {
+fn fio_version_2_waits_until_ms_since_the_start() {
     let text = "fio version 2 iolog\n/dev/a add\n/dev/b add\n/dev/a open\n/dev/a write 4096 8192\n\
-        /dev/b wait 250 0\n/dev/b read 0 512\n/dev/a wait 100 0\n/dev/a trim 512 512\n/dev/a datasync 0 0\n/dev/a close\n";
-    // a reaches (4096 + 8192) / 512 = 24 sectors; b lies behind it. The second wait ends at 350 us.
+        /dev/b wait 250 0\n/dev/b read 0 512\n/dev/a wait 100 0\n/dev/a trim 512 512\n/dev/a wait 300 0\n\
+        /dev/a datasync 0 0\n/dev/a close\n";
+    // a reaches (4096 + 8192) / 512 = 24 sectors; b lies behind it. At 250 ms the second wait is over, as fio has it.
+    let ms = 1_000_000;
     assert_eq!(
         detected("fio", text),
         [
             request(0, Write, 8, 16),
-            request(250_000, Read, 24, 1),
-            request(350_000, Trim, 1, 1),
-            request(350_000, Flush, 0, 0),
+            request(250 * ms, Read, 24, 1),
+            request(250 * ms, Trim, 1, 1),
+            request(300 * ms, Flush, 0, 0),
         ]
     );
+    // In the unit of fio's manual.
+    let options = TraceOptions { time_unit: Some(TimeUnit::Us), ..TraceOptions::default() };
+    assert_eq!(read_text(text, &options).unwrap()[3].arrival.0, 300_000);
+}
+
+#[test]
+fn fio_writes_actions_that_it_does_not_read() {
+    let text = "fio version 3 iolog\n0 f add\n1 f write 0 512\n2 f sync_file_range 0 0\n3 f syncfs 0 0\n4 f close\n";
+    let folder = Folder::new();
+    let mut reader = TraceReader::open(folder.file(text), &TraceOptions::default()).unwrap();
+    assert_eq!(read_all(&mut reader).unwrap(), [request(0, Write, 0, 1), request(2_000, Flush, 0, 0)]);
+    assert_eq!(reader.stats().ignored_events, 1);
 }
 
 #[test]
@@ -234,7 +249,8 @@ fn arrivals_are_clamped_counted_and_scaled() {
     let text = "0,0,512,r,5\n0,1,512,r,4\n0,2,512,r,7\n0,3,512,r,6\n";
     let folder = Folder::new();
     let path = folder.file(text);
-    let mut reader = TraceReader::open(&path, &TraceOptions { time_scale: 0.5, ..TraceOptions::default() }).unwrap();
+    let options = TraceOptions { time_scale: 0.5, order: Some(Order::AsIs), ..TraceOptions::default() };
+    let mut reader = TraceReader::open(&path, &options).unwrap();
     assert_eq!(reader.remaining(), Some(4));
     let arrivals: Vec<_> = read_all(&mut reader).unwrap().iter().map(|request| request.arrival.0).collect();
     assert_eq!(arrivals, [0, 0, 1_000_000_000, 1_000_000_000]);

@@ -41,7 +41,8 @@ fn check(expected: &Expected) {
         (Some(name), found) => assert_eq!(found.unwrap().name(), name),
         (None, found) => {
             let error = found.unwrap_err().to_string();
-            assert!(error.ends_with("could be disksim or flashsim: choose one with --format"), "{error}");
+            assert!(error.contains("could be disksim (first 400 requests: "), "{error}");
+            assert!(error.contains(") or flashsim (") && error.ends_with("choose one with --format"), "{error}");
         }
     }
     let info = TraceInfo::of(&path, &insist(expected.format)).unwrap();

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flashwright.errors import ConfigError
 from flashwright.life import smart
-from flashwright.life.lifetime import YEAR_S, parse_rate, parse_size
+from flashwright.life.amounts import parse_endurance
 
-__all__ = ["HEAVY_FILLS", "HEAVY_SHARE", "Bill", "Endurance", "rated"]
+__all__ = ["HEAVY_FILLS", "HEAVY_SHARE", "Bill", "Endurance"]
 
 HEAVY_SHARE = 0.01
 """Above this share of the rated endurance a session asks again."""
@@ -19,7 +18,6 @@ HEAVY_FILLS = 3.0
 """Above this many drive fills, where the endurance is unknown."""
 
 # What a rating may name years with.
-_YEARS = ("y", "year", "years")
 
 
 @dataclass(frozen=True)
@@ -34,11 +32,14 @@ class Endurance:
         Who says so.
     used : float or None
         Share of the life that is used up, by the drive's own account.
+    doubts : tuple of str
+        What is doubtful of that account.
     """
 
     bytes_rated: float | None = None
     source: str = ""
     used: float | None = None
+    doubts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, rating: str | None, smart_file: Path | None, capacity_bytes: int) -> Endurance:
@@ -47,7 +48,7 @@ class Endurance:
         Parameters
         ----------
         rating : str or None
-            As :func:`rated` takes it. It goes before what SMART data imply.
+            As :func:`flashwright.life.amounts.parse_endurance` takes it. It goes before what SMART data imply.
         smart_file : Path or None
             As :func:`flashwright.smart.read` takes it.
         capacity_bytes : int
@@ -62,55 +63,15 @@ class Endurance:
         """
         told = None if smart_file is None else smart.read(smart_file)
         used = None if told is None else told.used
+        doubts = () if told is None else told.notes
         if rating is not None:
-            return cls(rated(rating, capacity_bytes), "as given", used)
+            bytes_rated = parse_endurance(rating, capacity_bytes, "rated_endurance")
+            return cls(bytes_rated, "as given", used, doubts)
         implied = None if told is None else told.endurance_bytes
         if told is None or implied is None:
-            return cls(used=used)
-        return cls(implied, f"by its SMART data: {told.used_from} over what was written", used)
-
-
-def rated(text: str, capacity_bytes: int, name: str = "rated_endurance") -> float:
-    """Bytes of a rated endurance: ``600TB``, or drive writes a day over years, ``0.3dwpd,5y``.
-
-    Parameters
-    ----------
-    text : str
-        The rating.
-    capacity_bytes : int
-        Of the drive, for drive writes a day.
-    name : str, optional
-        What messages call it.
-
-    Raises
-    ------
-    ConfigError
-        If it is neither.
-
-    Examples
-    --------
-    >>> rated("600TB", 10**12), rated("1dwpd, 5y", 10**12) / 1e12
-    (600000000000000.0, 1826.25)
-    """
-    amount, comma, period = text.partition(",")
-    if comma:
-        digits = period.strip().lower()
-        unit = digits.lstrip("0123456789.")
-        try:
-            years = float(digits[: len(digits) - len(unit)])
-        except ValueError:
-            years = 0.0
-        if "dwpd" in amount.lower() and unit.strip() in _YEARS and years > 0:
-            return parse_rate(amount, capacity_bytes, name) * years * YEAR_S
-    elif "dwpd" not in amount.lower() and not amount.strip().isdecimal():
-        size = parse_size(text, name)
-        if size > 0:
-            return size
-    raise ConfigError(
-        f"{name}: found {text!r}, expected bytes above 0 or drive writes a day over years",
-        "such as 600TB (TBW), or 0.3dwpd,5y",
-        parameters=[name],
-    )
+            return cls(used=used, doubts=doubts)
+        source = f"by its SMART data: {told.used_from} over what was written"
+        return cls(implied, source, used, doubts)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,9 @@ class Line:
         Findings, or ``"twin"``; empty for a rule of thumb that nothing measured stands behind.
     confidence : float or None
         Of the least certain of them, 0 to 1; None where nothing was measured.
+    source : str
+        Where what it rests on comes from: ``"probes"``, ``"the drive's description"``, ``"short runs of the model"``,
+        ``"runs of the workload"`` or ``"rule of thumb"``; empty where nothing is advised.
     commands : tuple of str
         For a shell, on the machine that has the drive.
     """
@@ -86,6 +89,7 @@ class Line:
     given: bool = True
     rests_on: tuple[str, ...] = ()
     confidence: float | None = None
+    source: str = ""
     commands: tuple[str, ...] = ()
 
 
@@ -156,6 +160,7 @@ class HostAdvice:
                     "given": line.given,
                     "rests_on": list(line.rests_on),
                     "confidence": line.confidence,
+                    "source": line.source,
                     "commands": list(line.commands),
                 }
                 for line in self.lines

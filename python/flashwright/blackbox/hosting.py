@@ -1,20 +1,46 @@
 """Advice for the host of a drive: what follows from a profile for requests, schedulers, space and file systems.
 
 Each line of advice names the findings that it rests on, and is as certain as the least certain of them. A finding that
-is unknown yields no advice but a sentence that says so.
+is unknown yields no advice but a sentence that says so. Of a drive that is a model, findings follow from its
+description.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flashwright.blackbox.hostadvice import BlockDevice, HostAdvice
-from flashwright.blackbox.hosttopics.known import BEST_DEPTH, BEST_SIZE
+from flashwright.blackbox.hosttopics.known import BEST_DEPTH, BEST_REQUEST, BEST_SIZE
 from flashwright.blackbox.hosttopics.linux import Queue
 from flashwright.blackbox.hosttopics.requests import Requests
 from flashwright.blackbox.hosttopics.space import Space, utilization_for
 from flashwright.blackbox.profile import Profile
+from flashwright.blackbox.shortruns import best_request
 from flashwright.life.advise import Advice
+from flashwright.run.ssd import Ssd
 
-__all__ = ["BEST_DEPTH", "BEST_SIZE", "host_advice", "utilization_for"]
+__all__ = ["BEST_DEPTH", "BEST_SIZE", "host_advice", "profile_of_model", "utilization_for"]
+
+
+def profile_of_model(ssd: Ssd) -> Profile:
+    """What is known of a drive that is a model: its description, and which requests suit it by short runs.
+
+    Parameters
+    ----------
+    ssd : Ssd
+        The drive.
+
+    Examples
+    --------
+    >>> profile = profile_of_model(Ssd.named("default").with_(blocks_per_plane=32))
+    >>> advice = host_advice(profile)
+    >>> [line.topic for line in advice.lines if not line.given]
+    []
+    >>> advice.depth > 8
+    True
+    """
+    described = Profile.described(ssd)
+    return replace(described, findings={**described.findings, BEST_REQUEST: best_request(ssd)})
 
 
 def host_advice(

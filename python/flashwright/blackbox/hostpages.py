@@ -132,17 +132,26 @@ def advice_page(
             "the point of write amplification farthest below the straight line between its ends, both axes scaled "
             "to 0-1 (Kneedle; Satopaa et al. 2011).",
             "A settled point is a drive that was filled and then played the workload until write amplification no "
-            "longer changed; only such points can meet a target. The recommended point met the targets again with "
-            "another seed and a measurement three times as long.",
+            "longer changed; only such points can meet a target. The recommended point met the targets again in "
+            "another run, under another seed or with the trace begun in its middle, unless a note says that it is not "
+            "confirmed.",
             "Where erases are limited, life is extrapolated from about twenty erases per block, using write "
             "amplification and the spread of the blocks' erases.",
         ],
         sections=[Section("curves", "Over utilisation", charts)],
         columns=columns,
         document=document,
-        notes=list(document["notes"]),
+        notes=[*document["notes"], *_unconfirmed(found), *map(str, found.warnings)],
         more=[] if hosted is None else [("For the host", _host_table(hosted), _HOST_EXPLAINED)],
     )
+
+
+def _unconfirmed(found: Advice) -> list[str]:
+    """What speaks against the recommendation."""
+    best = found.recommended
+    if best is None or best.is_confirmed:
+        return []
+    return ["the recommendation is not confirmed: the seed changes nothing in this run"]
 
 
 _HOST_EXPLAINED = (

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from flashwright._core import __version__
+from flashwright.blackbox.described import findings_of
 from flashwright.drive import profilefile
-from flashwright.drive.findings import Finding, unknown
+from flashwright.drive.findings import Finding
 from flashwright.drive.profilefile import TargetFacts
-from flashwright.drive.quantities import decode
 from flashwright.drive.trust import doubts_of_twin, warn_of_twin
 from flashwright.errors import ConfigError
 from flashwright.run.ssd import Ssd
@@ -86,26 +86,15 @@ class Profile:
 
     @classmethod
     def described(cls, ssd: Ssd) -> Profile:
-        """The profile of a drive of the simulator: what its ``[host.profile]`` says, without any measurement.
+        """The profile of a drive of the simulator: what its description says, without any measurement.
 
         Parameters
         ----------
         ssd : Ssd
             The drive, which is its own twin.
         """
-        findings = {}
-        for parameter, text in ssd.config["host"]["profile"].items():
-            if text == "unknown":
-                findings[parameter] = unknown(
-                    parameter, "the drive's description does not say", "B"
-                )
-            elif text == "none":
-                findings[parameter] = Finding(parameter, "absent", None, "B", why=_AS_DESCRIBED)
-            else:
-                size, _ = decode(text)
-                findings[parameter] = Finding(parameter, "found", size, "B", why=_AS_DESCRIBED)
         facts = TargetFacts(f"sim:{ssd.name}", "simulated", _core.config_check(ssd.toml)[0])
-        return cls(facts, findings, "described", twin=replace(ssd, preconditioning=None))
+        return cls(facts, findings_of(ssd), "described", twin=replace(ssd, preconditioning=None))
 
     @classmethod
     @checked()
@@ -196,6 +185,3 @@ class Profile:
         return profilefile.Content(
             **found | {"twin": None if self.twin is None else self.twin.toml}
         )
-
-
-_AS_DESCRIBED = "from the drive's description; not measured"

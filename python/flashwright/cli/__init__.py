@@ -66,7 +66,7 @@ def _run(arguments: list[str], heard: interrupts.Heard) -> int:
         return 130
     except FlashwrightError as error:
         _show_traceback()
-        _error(error)
+        _error(error, arguments)
         return 2
     except BrokenPipeError:
         # Whoever read our output has gone: nothing is left to say, not even on the way out.
@@ -156,10 +156,11 @@ def _fault(message: str, hint: str = "") -> None:
     errors.fault(message, hint)
 
 
-def _error(error: FlashwrightError) -> None:
+def _error(error: FlashwrightError, arguments: Sequence[str]) -> None:
     from flashwright.cli.render import errors
 
-    errors.fault(*errors.as_typed(error))
+    message, hint = errors.as_typed(error)
+    errors.fault(message, errors.beyond_command(hint, arguments))
 
 
 def _note(message: str) -> None:

@@ -35,14 +35,19 @@ from flashwright.errors import (
     PolicyError,
     WorkloadError,
 )
-from flashwright.run.compare import Variant, seeded, variants
+from flashwright.run.compare import seeded, variants
+from flashwright.run.identity import names_of
 from flashwright.run.results import RunResult, Runs, table
 from flashwright.run.run import RunInterrupted
 from flashwright.run.ssd import Ssd
+from flashwright.run.variant import Variant, repeated
+from flashwright.run.varied import as_source
+from flashwright.run.warned import gathered, gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.tablefiles import write_table
 from flashwright.support.tabular import column
 from flashwright.traces import workloads
+from flashwright.traces.sources import expect_addresses
 
 __all__ = ["compare"]
 
@@ -87,9 +92,14 @@ def compare(
     settings = replace(run.settings(), policies=[policies.load(text) for text in policy or []])
     source = _source(run, varied)
     try:
-        made = seeded(variants(ssd, source, varied, settings), seeds)
+        unlike = variants(ssd, source, varied, settings)
     except FlashwrightError as error:
         raise _of_varied(error, varied) from None
+    made = seeded(unlike, seeds)
+    notes = repeated(unlike)
+    if not output.quiet:
+        for line in notes:
+            errors.note(line)
     if not run.given(["workload", "trace"]) and "workload" not in varied and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     results: list[RunResult] = []
@@ -114,7 +124,7 @@ def compare(
         except (DeviceError, PolicyError) as error:
             # This drive or policy can't do it, which says nothing of the others.
             failures[label] = error
-    _write(results, played, failures, varied, ssd, output, out)
+    _write(results, played, failures, varied, notes, ssd, output, out)
     for label, failure in failures.items():
         errors.fault(f"{label}: {failure}", failure.hint)
     if interrupted:
@@ -148,8 +158,15 @@ def _source(run: RunOptions, varied: dict[str, list[object]]) -> workloads.Sourc
             f"--vary workload and {option}: found both, expected one of them",
             "leave one of them out",
         )
-    run.refuse_trace_options("--vary workload")
-    return workloads.find(str(varied["workload"][0]))
+    run.refuse_trace_options("--vary workload", but=["addresses"])
+    if run.addresses is not None:
+        fitted = expect_addresses(run.addresses, "--addresses")
+        found = [workloads.find(str(value)) for value in varied["workload"]]
+        varied["workload"] = [
+            replace(each, addresses=fitted) if isinstance(each, workloads.Trace) else each
+            for each in found
+        ]
+    return as_source(varied["workload"][0])
 
 
 def _varied(texts: Sequence[str]) -> dict[str, list[object]]:
@@ -197,13 +214,18 @@ def _write(
     played: Sequence[Variant],
     failures: Mapping[str, FlashwrightError],
     varied: dict[str, list[object]],
+    notes: Sequence[str],
     ssd: Ssd,
     output: OutputOptions,
     out: Path | None,
 ) -> None:
     document = {
         "version": __version__,
-        "vary": {key: [_plain(value) for value in values] for key, values in varied.items()},
+        "vary": {key: names_of(values) for key, values in varied.items()},
+        "notes": list(notes),
+        "warnings": gathered_json(
+            gathered((result.label, result.json["warnings"]) for result in results)
+        ),
         "over_seeds": Runs(results).over_seeds().to_pylist()
         if any("seed" in variant.varied for variant in played)
         else None,
@@ -232,10 +254,6 @@ def _write(
         show_comparison(results, title, table_ram="ftl.scheme" in varied)
         if any("seed" in result.varied for result in results):
             show_over_seeds(Runs(results))
-
-
-def _plain(value: object) -> object:
-    return policies.name_of(value) if isinstance(value, type) else value
 
 
 def _closeups(results: Sequence[RunResult]) -> pa.Table:

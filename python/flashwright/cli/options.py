@@ -5,18 +5,24 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from flashwright.cli.outputs import OutputOptions, ResultOptions, SavingOptions
 from flashwright.cli.render import errors
+from flashwright.cli.traceoptions import (
+    ScaledTraceOptions,
+    TimeScale,
+    TraceOptions,
+    trace_range,
+)
 from flashwright.errors import WorkloadError
 from flashwright.run.run import RunSettings
 from flashwright.run.ssd import Ssd
-from flashwright.support.core import _core
 from flashwright.traces import workloads
+from flashwright.traces.sources import expect_addresses
 
 if TYPE_CHECKING:
     from flashwright.blackbox.target import Range, Target
@@ -31,7 +37,6 @@ __all__ = [
     "TimeScale",
     "TraceOptions",
     "add_options",
-    "bad_addresses",
     "check_closeup",
     "check_snapshots",
     "open_target",
@@ -85,120 +90,6 @@ def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str 
     return given
 
 
-def bad_addresses(found: str) -> WorkloadError:
-    """What is wrong with a value of --addresses."""
-    return WorkloadError(
-        f"--addresses: found {found!r}, expected wrap, reject or dense",
-        "wrap: modulo the drive's size; reject: an error beyond it; dense: packed",
-    )
-
-
-TimeScale = Annotated[
-    float | None,
-    typer.Option(metavar="FACTOR", help="Multiply arrival times; 0.5 plays twice as fast."),
-]
-AddressRange = Annotated[
-    str | None,
-    typer.Option(
-        "--range",
-        metavar="START:LENGTH",
-        help="Read only this part of the trace's addresses, such as 10GiB:1GiB, and count from its start.",
-    ),
-]
-ScaleFootprint = Annotated[
-    int,
-    typer.Option(
-        metavar="N",
-        help="Lay N copies of the trace side by side, out of step. Sizes, mix, runs and hot sets of each stay; "
-        "requests, rate, footprint and reuse distances grow N times.",
-    ),
-]
-
-
-def trace_range(text: str) -> tuple[int, int]:
-    """First byte and one past the last of a part of a trace, from START:LENGTH."""
-    start, colon, length = text.partition(":")
-    try:
-        first, count = (_core.size_read(part) for part in (start, length))
-    except WorkloadError:
-        colon = ""
-    if not colon:
-        raise WorkloadError(
-            f"--range: found {text!r}, expected START:LENGTH", "such as 100GiB:32GiB, or 0:1GiB"
-        )
-    return first, first + count
-
-
-@dataclass
-class TraceOptions:
-    """How a trace is read."""
-
-    format: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The trace's format; by default recognised from its content."
-        ),
-    ] = None
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--device", metavar="NAME", help="Play only this device of the trace. Repeatable."
-        ),
-    ] = None
-    overlay: Annotated[
-        bool,
-        typer.Option(
-            "--overlay", help="Overlay the trace's devices instead of concatenating them."
-        ),
-    ] = False
-    skip_bad_lines: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
-        ),
-    ] = False
-    range: AddressRange = None
-    scale_footprint: ScaleFootprint = 1
-
-    def open(
-        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
-    ) -> workloads.Trace:
-        """The trace at `path`."""
-        return workloads.trace(
-            path,
-            format=self.format,
-            addresses=addresses,
-            devices=self.only or None,
-            overlay=self.overlay,
-            skip_bad_lines=self.skip_bad_lines,
-            repeat=repeat,
-            range=None if self.range is None else trace_range(self.range),
-            scale_footprint=self.scale_footprint,
-        )
-
-
-@dataclass
-class ScaledTraceOptions(TraceOptions):
-    """How a trace is read where it is not played, and so not scaled by the player."""
-
-    time_scale: TimeScale = None
-
-    def open(
-        self, path: str, addresses: workloads.Addresses = "wrap", repeat: int = 1
-    ) -> workloads.Trace:
-        """The trace at `path`."""
-        trace = super().open(path, addresses, repeat)
-        if self.time_scale is None:
-            return trace
-        # Checked as the other options are.
-        return replace(workloads.trace(path, time_scale=self.time_scale), **_of(trace))
-
-
-def _of(trace: workloads.Trace) -> dict[str, Any]:
-    """All that a trace says except its times."""
-    return {f.name: getattr(trace, f.name) for f in fields(trace) if f.name != "time_scale"}
-
-
 @dataclass
 class RunOptions(TraceOptions):
     """What makes a run."""
@@ -236,8 +127,10 @@ class RunOptions(TraceOptions):
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar="wrap|reject|dense",
-            help="How a trace's addresses beyond the drive's end are handled; default wrap.",
+            metavar="HOW",
+            help="Fit a trace's addresses to the drive: wrap (modulo its size), reject (an error beyond it), dense or "
+            "compact (packed in order of first use or of address), scale[:SHARE] (onto it). Default wrap; an error if "
+            "over 5 % of the requests lie beyond.",
         ),
     ] = None
     time_scale: TimeScale = None
@@ -312,15 +205,13 @@ class RunOptions(TraceOptions):
                 )
             self.refuse_trace_options("--workload")
             return workloads.parse(self.workload)
-        if self.addresses not in (None, "wrap", "reject", "dense"):
-            raise bad_addresses(self.addresses)
-        addresses: Any = self.addresses or "wrap"
+        addresses = expect_addresses(self.addresses, "--addresses")
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
 
-    def refuse_trace_options(self, beside: str) -> None:
+    def refuse_trace_options(self, beside: str, but: Sequence[str] = ()) -> None:
         """Refuse what is for traces only, beside an option that names what is played."""
         for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
-        for option in self.given(for_traces):
+        for option in self.given([name for name in for_traces if name not in but]):
             raise WorkloadError(f"{option}: found with {beside}, expected only with --trace", "")
 
     def settings(self, *, keep_requests: bool = False) -> RunSettings:

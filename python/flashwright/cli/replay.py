@@ -15,7 +15,6 @@ from flashwright.cli.options import (
     TimeScale,
     TraceOptions,
     add_options,
-    bad_addresses,
     renamed,
 )
 from flashwright.cli.outputs import ResultOptions
@@ -27,6 +26,7 @@ from flashwright.run.replay import replay as play
 from flashwright.run.ssd import Ssd
 from flashwright.support.bars import Bar
 from flashwright.traces import workloads
+from flashwright.traces.sources import expect_addresses
 
 __all__ = ["replay"]
 
@@ -72,8 +72,8 @@ class ReplayOptions(TraceOptions):
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar="wrap|reject|dense",
-            help="How a trace's addresses beyond the target's end are handled; default reject.",
+            metavar="HOW",
+            help="Fit a trace's addresses to the target, as `flashwright simulate` does; default reject.",
         ),
     ] = None
     set: Annotated[
@@ -194,8 +194,7 @@ def replay(
     """
     output.check()
     run = run.under_new_names(output.quiet)
-    if run.addresses not in (None, "wrap", "reject", "dense"):
-        raise bad_addresses(str(run.addresses))
+    expect_addresses(run.addresses, "--addresses")
     interrupted = False
     try:
         with Bar(output.bar) as bar:
@@ -207,7 +206,7 @@ def replay(
                 requests=run.requests,
                 time_limit=run.time_limit,
                 destroys_data=run.destroys_data,
-                addresses=run.addresses,  # type: ignore[arg-type] # checked above
+                addresses=run.addresses,
                 scheduler=run.scheduler,
                 settings=run.set or (),
                 profile=run.profile,
@@ -274,6 +273,7 @@ def table_of(result: ReplayResult) -> list[RenderableType]:
     ]
     if j["ended"] != "complete":
         rows.append(("ended early", f"{j['ended']}{': ' + j['note'] if j['note'] else ''}"))
+    rows += page.warned_rows([(result.label, j["warnings"])])
     requests, left_out = j["requests"], j["left_out"]
     rows += [
         ("", ""),

@@ -16,6 +16,7 @@ from flashwright.cli.render import Shown, errors, page, put_json, put_page, unit
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.grid.points import Store
 from flashwright.grid.sweep import Case, Estimate, Shard, Sweep, SweepResult
+from flashwright.run.warned import gathered_json
 from flashwright.support.bars import PointsBar
 from flashwright.support.tablefiles import write_table
 
@@ -169,6 +170,8 @@ def _show_plan(made: Sweep, kept: Store, part: Shard | None) -> None:
         out.print(f"... and {units.count(len(cases) - _LISTED)} more")
     there = sum(case.point is not None and kept.has(case.point) for case in cases)
     distinct = len({case.point.key for case in cases if case.point is not None})
+    for line in made.repeated:
+        out.print(f"note: {line}")
     out.print(
         f"{units.count(len(cases))} points, {units.count(distinct)} of them different; "
         f"{units.count(there)} are kept in {kept.folder}"
@@ -204,11 +207,14 @@ def _document(found: SweepResult, file: Path) -> dict[str, object]:
         "file": file.name,
         "points": len(found.cases),
         "digest": found.digest,
+        "notes": found.repeated,
+        "warnings": gathered_json(found.warnings),
         "summary": [
             {
                 "varied": dict(each.varied),
                 "runs": each.runs,
                 "failed": each.failed,
+                "different": each.different,
                 "settled": each.settled,
                 "figures": {name: asdict(figure) for name, figure in each.figures.items()},
             }
@@ -229,6 +235,7 @@ def _document(found: SweepResult, file: Path) -> dict[str, object]:
 
 _SHOWN: dict[str, tuple[page.Column, Callable[[float | None], str]]] = {
     "write_amplification": (page.Column("write amplification", 95), units.number),
+    "write_amplification_bytes": (page.Column("by bytes", 94), units.number),
     "throughput.iops": (page.Column("IOPS", 90), units.count),
     "response_time_ns.all.mean": (page.Column("mean response", 85), units.time),
     "response_time_ns.all.p99": (page.Column("99 % response", 80), units.time),
@@ -239,12 +246,16 @@ _SHOWN: dict[str, tuple[page.Column, Callable[[float | None], str]]] = {
 def _show_summary(found: SweepResult) -> None:
     summaries = found.summaries
     names = [name for name in _SHOWN if any(name in each.figures for each in summaries)]
+    if not any(each.amplifications_differ for each in summaries):
+        names = [name for name in names if name != "write_amplification_bytes"]
     heads = [_SHOWN[name][0] for name in names]
     keys = [page.Column(key, 100, number=False) for key in found.keys]
     counts = page.Column("runs", 60), page.Column("settled", 97)
     table = page.plain_table(*keys, *counts, *heads, elsewhere="--summary")
     for each in summaries[:_ROWS_SHOWN]:
         runs = units.count(each.runs) + (f" ({each.failed} failed)" if each.failed else "")
+        if each.different < each.runs:
+            runs += f" ({each.different} different)"
         table.add_row(
             *(str(each.varied.get(key, "-")) for key in found.keys),
             runs,
@@ -257,8 +268,19 @@ def _show_summary(found: SweepResult) -> None:
         out.print(
             f"... and {units.count(len(summaries) - _ROWS_SHOWN)} more combinations: --summary FILE has all"
         )
-    if any(each.runs > 1 for each in summaries):
+    if any(each.different > 1 for each in summaries):
         out.print("± is the 95 % confidence interval of the mean over seeds (Student's t)")
+    alike = [each for each in summaries if each.runs > 1 and each.different == 1]
+    if alike:
+        out.print(
+            f"the seed changes nothing in {units.count(len(alike))} of {units.count(len(summaries))} combinations "
+            "(equal digests): one run, played again. Its ± of write amplification is over parts of the run; other "
+            "figures have no interval"
+        )
+    rows = [("warning", str(each)) for each in found.warnings]
+    rows += [("note", line) for line in found.repeated]
+    if rows:
+        out.print(page.grid(rows))
 
 
 def _cell(figure: Estimate | None, show: Callable[[float | None], str]) -> str:

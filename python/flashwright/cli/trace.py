@@ -14,18 +14,19 @@ import typer
 from rich.console import Console, RenderableType
 
 from flashwright.cli.help import Command, Group
-from flashwright.cli.options import (
-    OLD,
+from flashwright.cli.options import OLD, add_options, renamed
+from flashwright.cli.outputs import Json, refuse_stdout
+from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.tracecompare import compare, say_reading
+from flashwright.cli.traceoptions import (
     AddressRange,
+    EventsOption,
+    OrderOption,
     ScaledTraceOptions,
     ScaleFootprint,
     TimeScale,
-    add_options,
-    renamed,
+    TimeUnitOption,
 )
-from flashwright.cli.outputs import Json, refuse_stdout
-from flashwright.cli.render import errors, page, put_json, units
-from flashwright.cli.tracecompare import compare
 from flashwright.errors import OutputError, WorkloadError
 from flashwright.support.core import _core
 from flashwright.support.files import check_writable
@@ -105,11 +106,17 @@ def _summary(found: dict[str, Any]) -> RenderableType:
         ("bad_lines", "lines that can't be read, skipped"),
         ("empty_requests", "requests of length 0, skipped"),
         ("filtered_out", "requests of other devices or addresses, skipped"),
+        ("reordered", "requests out of order, sorted into their place"),
         ("out_of_order", "requests out of order, given the time of the previous one"),
     ):
         if stats[name]:
             rows.append(("", f"{units.count(stats[name])} {text}"))
     rows.extend(("", f"skipped: {line}") for line in stats["first_bad_lines"])
+    rows.extend(("read", note) for note in found["notes"])
+    rows.extend(
+        ("doubtful", f"{doubt['text']}; {doubt['mend']}" if doubt["mend"] else doubt["text"])
+        for doubt in found["doubts"]
+    )
     return page.grid([(name, text) for name, text in rows if text])
 
 
@@ -175,6 +182,9 @@ def convert(
     range: AddressRange = None,
     time_scale: TimeScale = None,
     scale_footprint: ScaleFootprint = 1,
+    order: OrderOption = None,
+    time_unit: TimeUnitOption = None,
+    events: EventsOption = "auto",
     label: Label = "",
     note: Note = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
@@ -191,7 +201,16 @@ def convert(
             "--to spc writes text; trace info shows what is in a trace",
         )
     trace = ScaledTraceOptions(
-        from_format, device, overlay, skip_bad_lines, range, scale_footprint, time_scale
+        format=from_format,
+        only=device,
+        overlay=overlay,
+        skip_bad_lines=skip_bad_lines,
+        range=range,
+        scale_footprint=scale_footprint,
+        order=order,
+        time_unit=time_unit,
+        events=events,
+        time_scale=time_scale,
     ).open(source)
     with _target(target) as file:
         done = tracefiles.convert(trace, file, format=to_format, label=label, note=note)
@@ -298,6 +317,9 @@ def _say_losses(done: dict[str, Any]) -> None:
             errors.note(f"{done[name]:,} {text}")
     if done["read"]["bad_lines"]:
         errors.note(f"{done['read']['bad_lines']:,} lines that can't be read, skipped")
+    if done["read"]["reordered"] and not done["notes"]:
+        errors.note(f"{done['read']['reordered']:,} requests out of order, sorted into their place")
+    say_reading(done)
 
 
 @app.command("fit", cls=_Command)
@@ -343,6 +365,7 @@ def fit(
         )
         for line in fitted["borrowed"]:
             errors.note(line)
+        say_reading(found.figures["reading"])
     return 0
 
 

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from flashwright._core import __version__
-from flashwright.cli.options import ScaledTraceOptions, add_options, bad_addresses
+from flashwright.cli.options import ScaledTraceOptions, add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.errors import WorkloadError
 from flashwright.report import text
+from flashwright.run.warned import gathered, gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 from flashwright.traces import compare as comparing
 from flashwright.traces import workloads
+from flashwright.traces.sources import expect_addresses
 
 if TYPE_CHECKING:
     from flashwright.report.tables import Table
     from flashwright.run.results import RunResult
 
-__all__ = ["compare"]
+__all__ = ["compare", "say_reading"]
 
 _ONE = "A trace file, bundled:NAME, or a workload such as uniform:write=0.7."
 
@@ -72,8 +74,8 @@ def compare(
     addresses: Annotated[
         str | None,
         typer.Option(
-            metavar="wrap|reject|dense",
-            help="How addresses beyond the end of --drive are handled; default wrap.",
+            metavar="HOW",
+            help="How addresses are fitted to --drive, as `flashwright simulate` does.",
         ),
     ] = None,
 ) -> int:
@@ -90,9 +92,7 @@ def compare(
     ):
         if given and drive is None:
             raise WorkloadError(f"{option}: found without --drive, expected both", "")
-    if addresses not in (None, "wrap", "reject", "dense"):
-        raise bad_addresses(addresses)
-    fitted: Any = addresses or "wrap"
+    fitted = expect_addresses(addresses, "--addresses")
     sources = [_source(text, options, fitted) for text in (first, second)]
     played = None if drive is None else _Played(drive, set or [], precondition)
     found = comparing.compare(
@@ -107,6 +107,7 @@ def compare(
         document["drive"] = {
             "name": played.ssd.name,
             "runs": [{"label": run.label, **run.json} for run in runs],
+            "warnings": gathered_json(gathered((run.label, run.json["warnings"]) for run in runs)),
         }
     put_json(document, output.json)
 
@@ -116,11 +117,18 @@ def compare(
             return made
         about = "Each begins with a drive that was preconditioned by itself; settled says how far to trust the figures."
         assert played is not None
-        return replace(made, more=[(f"On the drive {played.ssd.name}", _runs_table(runs), about)])
+        warned = gathered((run.label, run.json["warnings"]) for run in runs)
+        return replace(
+            made,
+            notes=[*made.notes, *map(str, warned)],
+            more=[(f"On the drive {played.ssd.name}", _runs_table(runs), about)],
+        )
 
     put_page(shown, output)
     if not output.silent:
         _show(found)
+        for each in (found.first, found.second):
+            say_reading(each.statistics["reading"], f"{each.name}: ")
         if played is not None:
             from flashwright.cli.render.comparison import show_comparison
 
@@ -128,8 +136,18 @@ def compare(
     return 0
 
 
+def say_reading(reading: Mapping[str, Any] | None, of: str = "") -> None:
+    """Say what was done to read a trace, and what speaks against it."""
+    if reading is None:
+        return
+    for note in reading["notes"]:
+        errors.note(f"{of}{note}")
+    for doubt in reading["doubts"]:
+        errors.note(f"{of}doubtful: {doubt['text']}; {doubt['mend']}")
+
+
 def _source(
-    text: str, options: ScaledTraceOptions, addresses: workloads.Addresses
+    text: str, options: ScaledTraceOptions, addresses: workloads.Addresses | None
 ) -> workloads.Source:
     """A workload, or the trace as the options read it."""
     found = comparing.find(text)
@@ -170,6 +188,7 @@ class _Played:
 
 _FIGURES: tuple[tuple[str, str, Any], ...] = (
     ("write amplification", "write_amplification", units.number),
+    ("write amplification by bytes", "write_amplification_bytes", units.number),
     ("p50 of reads", "response_time_ns/read/p50", units.time),
     ("p99 of reads", "response_time_ns/read/p99", units.time),
     ("p50 of writes", "response_time_ns/write/p50", units.time),

@@ -20,7 +20,14 @@ from flashwright.support.files import check_writable
 __all__ = ["watch"]
 
 _LEAST_NS = 100_000_000
-_COLUMNS = (("after", 9), ("written", 12), ("read", 12), ("to flash", 12), ("WA", 7), ("temp", 6))
+_COLUMNS = (
+    ("after", 9),
+    ("written", 12),
+    ("read", 12),
+    ("to flash", 12),
+    ("WA by bytes", 13),
+    ("temp", 6),
+)
 
 
 def watch(
@@ -113,7 +120,7 @@ class _Watched:
                     done.media_written_bytes,
                 )
             ),
-            units.number(done.write_amplification),
+            units.number(done.write_amplification_bytes),
             "-" if celsius is None else f"{celsius} C",
         )
         widths = (width for _, width in _COLUMNS)
@@ -136,8 +143,8 @@ class _Watched:
         health = self.readings[-1].health
         written = units.size(whole.host_written_bytes)
         ratio = (
-            f"write amplification {whole.write_amplification:.3f}"
-            if whole.write_amplification is not None
+            f"write amplification {whole.write_amplification_bytes:.3f} by bytes"
+            if whole.write_amplification_bytes is not None
             else f"no write amplification: {whole.unknown_because}"
         )
         out.print(f"In {units.time(whole.seconds * 1e9)} the host wrote {written}; {ratio}.")
@@ -185,6 +192,11 @@ def _document(device: str, identity: Identity, watched: _Watched) -> dict[str, A
         "device": device,
         "identity": asdict(identity),
         "readings": [asdict(reading) for reading in watched.readings],
-        "intervals": [asdict(interval) for interval in watched.intervals],
-        "whole": None if whole is None else asdict(whole),
+        "intervals": [_plain(interval) for interval in watched.intervals],
+        "whole": None if whole is None else _plain(whole),
     }
+
+
+def _plain(interval: Interval) -> dict[str, Any]:
+    """An interval with the earlier name of its ratio beside the one that all commands use."""
+    return asdict(interval) | {"write_amplification": interval.write_amplification_bytes}

@@ -39,13 +39,16 @@ class WearOptions:
         typer.Option(
             "--smart",
             metavar="FILE",
-            help="Output of `smartctl -j -a` or `nvme smart-log -o json`: how worn the drive is already.",
+            help="Output of `smartctl -j -x` or `nvme smart-log -o json`: how worn the drive is already.",
         ),
     ] = None
 
     def endurance(self, drive_bytes: int) -> Endurance:
         """What is said of the endurance of a drive of this size."""
-        return Endurance.of(self.rated_endurance, self.smart_file, drive_bytes)
+        found = Endurance.of(self.rated_endurance, self.smart_file, drive_bytes)
+        for doubt in found.doubts:
+            errors.note(f"{self.smart_file}: {doubt}")
+        return found
 
     def consent(self, drive: Target, bill: Bill) -> None:
         """Ask whether so much may be written to a real drive, if it is much; refuse unless the answer is yes."""

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from flashwright.report import text
-from flashwright.report.charts import Chart, Columns, Section
+from flashwright.report.charts import Columns, Section
 from flashwright.report.page import Findings, write_findings
 from flashwright.report.tables import Cell, Table
 from flashwright.run.pages.keyfigures import Figure
-from flashwright.run.pages.sweep import amount, sweeps
-from flashwright.run.pages.view import Floats
+from flashwright.run.pages.means import LINES_MOST, EstimateView, MeansView, means_drawn
+from flashwright.run.pages.sweep import amount
 
+_BY_BYTES = "write_amplification_bytes"
 _FIGURES = (
     Figure("Write amplification", "write_amplification", text.significant),
+    Figure("Write amplification by bytes", _BY_BYTES, text.significant),
     Figure("IOPS", "throughput.iops", text.count),
     Figure("Mean response", "response_time_ns.all.mean", text.time_ns),
     Figure("99 % response", "response_time_ns.all.p99", text.time_ns),
@@ -33,33 +30,21 @@ _FIGURES = (
     Figure("Mount after a loss of power", "mount.duration_ns", text.time_ns),
 )
 
-# More lines than this cannot be distinguished; the table has all.
-_LINES_MOST = 24
 _COLOURS = 7
-_VALUES_MOST = 24
 _FAILURES_SHOWN = 200
 
 
-class EstimateView(Protocol):
-    """A figure over seeds: its mean, and half its 95 % interval."""
+class SummaryView(MeansView, Protocol):
+    """A combination over its seeds, as a sweep has it."""
 
-    @property
-    def mean(self) -> float: ...
-    @property
-    def ci95(self) -> float | None: ...
-
-
-class SummaryView(Protocol):
-    """A combination over its seeds."""
-
-    @property
-    def varied(self) -> Mapping[str, object]: ...
     @property
     def runs(self) -> int: ...
     @property
     def failed(self) -> int: ...
     @property
-    def figures(self) -> Mapping[str, EstimateView]: ...
+    def different(self) -> int: ...
+    @property
+    def amplifications_differ(self) -> bool: ...
 
 
 class SweepView(Protocol):
@@ -75,36 +60,10 @@ class SweepView(Protocol):
     def cases(self) -> Sequence[Any]: ...
     @property
     def digest(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class _Mean:
-    """A combination as the figures over a key read a run: with one end or the middle of each interval."""
-
-    json: Mapping[str, Any]
-    varied: Mapping[str, object]
-    label: str
-    windows: pa.Table = field(default_factory=lambda: pa.table({}))
-    erases_per_block: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
-    valid_per_block: npt.NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
-    response_distribution: Mapping[str, tuple[npt.NDArray[np.uint64], Floats]] = field(
-        default_factory=dict
-    )
-    violations: tuple[str, ...] = ()
-    closeup: None = None
-    snapshots: None = None
-
-    @classmethod
-    def of(cls, found: SummaryView, side: int, without: str | None) -> _Mean:
-        tree: dict[str, Any] = {}
-        for name, estimate in found.figures.items():
-            *path, last = name.split(".")
-            inner = tree
-            for step in path:
-                inner = inner.setdefault(step, {})
-            inner[last] = estimate.mean + side * (estimate.ci95 or 0.0)
-        varied = {key: value for key, value in found.varied.items() if key != without}
-        return cls(tree, varied, ", ".join(f"{key}={value}" for key, value in varied.items()))
+    @property
+    def warnings(self) -> Sequence[object]: ...
+    @property
+    def repeated(self) -> Sequence[str]: ...
 
 
 def write_grid(path: Path, found: SweepView, title: str) -> None:
@@ -140,13 +99,20 @@ def grid_page(found: SweepView, title: str) -> Findings:
         ("failed", text.count(len(found.failures))),
     ]
     explained = ["Figures are means over the seeds."]
-    if any(each.runs > 1 for each in summaries):
+    if any(each.different > 1 for each in summaries):
         explained = [
             "Figures are means over the seeds; ± is the 95 % confidence interval of the mean, by Student's t."
         ]
+    alike = sum(each.runs > 1 and each.different == 1 for each in summaries)
+    if alike:
+        explained.append(
+            f"The seed changes nothing in {text.count(alike)} of {text.count(len(summaries))} combinations: their runs "
+            "have equal digests and count once. ± of their write amplification is over parts of the run; other figures "
+            "have none."
+        )
     left_out = [] if sections or not summaries else [
         "There are no figures over a key: none was varied through numbers, or each would have more than "
-        f"{_LINES_MOST} lines."
+        f"{LINES_MOST} lines."
     ]  # fmt: skip
     return Findings(
         title=title,
@@ -157,6 +123,7 @@ def grid_page(found: SweepView, title: str) -> Findings:
         sections=sections,
         columns=columns,
         document=_document(found),
+        notes=[*map(str, found.warnings), *found.repeated],
         more=_failures(found),
     )
 
@@ -171,7 +138,7 @@ def _sections(summaries: Sequence[SummaryView], columns: Columns) -> list[Sectio
         )
     sections = []
     for nth, (value, members) in enumerate(groups.items()):
-        for section in _drawn(members, key, f"g{nth}.", columns):
+        for section in means_drawn(members, key, f"g{nth}.", columns):
             title = section.title if key is None else f"{section.title}, {key} = {value}"
             sections.append(Section(f"g{nth}{section.key}", title, section.charts))
     return sections
@@ -196,56 +163,10 @@ def _split(summaries: Sequence[SummaryView]) -> str | None:
     return min(reversed(enough or [max(named, key=named.__getitem__)]), key=named.__getitem__)
 
 
-def _drawn(
-    members: Sequence[SummaryView], without: str | None, prefix: str, columns: Columns
-) -> list[Section]:
-    """The sections of some combinations, under names of their own."""
-    # The same charts of the middle, the lower and the upper ends; of the last two only the numbers are wanted.
-    middle, low, high = Columns(), Columns(), Columns()
-    found, _, _ = (
-        sweeps([_Mean.of(each, side, without) for each in members], kept)
-        for side, kept in ((0, middle), (-1, low), (1, high))
-    )
-    certain = all(e.ci95 is None for each in members for e in each.figures.values())
-    sections = []
-    for section in found:
-        charts = [chart for chart in section.charts if _legible(chart)]
-        for chart in charts:
-            for line in chart.views[0]["series"]:
-                y = line["y"]
-                taken = {"x": (line["x"], middle), "y": (y, middle)}
-                if not certain:
-                    taken |= {"low": (y, low), "high": (y, high)}
-                for part, (name, kept) in taken.items():
-                    end = "" if part in "xy" else f".{part}"
-                    line[part] = f"{prefix}{name}{end}"
-                    columns.numbers[line[part]] = kept.numbers[name]
-        if charts:
-            named = [_named(chart, prefix, certain) for chart in charts]
-            sections.append(Section(section.key, section.title, named))
-    return sections
-
-
-def _named(chart: Chart, prefix: str, certain: bool) -> Chart:
-    """The chart under a key of its own, without a table that nobody could read."""
-    wide = chart.table is not None and len(chart.table.header) > _VALUES_MOST
-    caption = "" if certain else " Points are means over the seeds, bars their 95 % intervals."
-    group = None if chart.group is None else prefix.rstrip(".") + chart.group
-    return replace(
-        chart,
-        key=prefix.rstrip(".") + chart.key,
-        group=group,
-        caption=chart.caption.replace("One point per run.", "One point per combination.") + caption,
-        table=None if wide else chart.table,
-    )
-
-
-def _legible(chart: Chart) -> bool:
-    return len(chart.views[0]["series"]) <= _LINES_MOST
-
-
 def _table(found: SweepView) -> Table:
     figures = [f for f in _FIGURES if any(f.path in each.figures for each in found.summaries)]
+    if not any(each.amplifications_differ for each in found.summaries):
+        figures = [figure for figure in figures if figure.path != _BY_BYTES]
     rows = []
     for each in found.summaries:
         settings = [text.setting(each.varied.get(key)) for key in found.keys]
@@ -292,13 +213,13 @@ def _failures(found: SweepView) -> list[tuple[str, Table, str]]:
 def _document(found: SweepView) -> dict[str, Any]:
     """All means and intervals, to the digits that a page needs: a line of text for each combination."""
     names = list(dict.fromkeys(name for each in found.summaries for name in each.figures))
-    columns = [*found.keys, "runs", "failed"]
+    columns = [*found.keys, "runs", "failed", "different"]
     for name in names:
         columns += [f"{name}.mean", f"{name}.ci95"]
     rows = []
     for each in found.summaries:
         row: list[object] = [each.varied.get(key) for key in found.keys]
-        row += [each.runs, each.failed]
+        row += [each.runs, each.failed, each.different]
         for name in names:
             figure = each.figures.get(name)
             if figure is None:

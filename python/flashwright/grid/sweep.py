@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Unpack
 
 from flashwright.errors import FlashwrightError, SweepError
+from flashwright.grid.combinations import Description, repeated
 from flashwright.grid.compute import compute
 from flashwright.grid.points import Outcome, Point, Store
-from flashwright.grid.sweepfile import Description, of_file, read
+from flashwright.grid.sweepfile import of_file, read
 from flashwright.grid.sweeppoint import point_of, sharing
 from flashwright.grid.sweepresult import FIGURES, Case, Summary, SweepResult
 from flashwright.run.run import PlaySettings, RunSettings
@@ -90,6 +91,11 @@ class Sweep:
     """
 
     cases: Sequence[Case]
+
+    @property
+    def repeated(self) -> list[str]:
+        """Which combinations were asked for more than once and are played once, a line each."""
+        return repeated({id(case.combination): case.combination for case in self.cases}.values())
 
     @classmethod
     def of(cls, description: Description) -> Sweep:

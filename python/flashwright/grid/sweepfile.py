@@ -1,164 +1,25 @@
-"""The file of a sweep: read, checked, and turned into combinations of settings."""
+"""The file of a sweep: read and checked."""
 
 from __future__ import annotations
 
 import difflib
-import itertools
 import re
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from flashwright.drive.description import devices, keys_of
 from flashwright.errors import FlashwrightError, SweepError
-from flashwright.run.compare import OF_RUN, Maker, Variant, distinct, name_of
+from flashwright.grid.combinations import Description
 from flashwright.run.run import RunSettings
 from flashwright.run.ssd import Ssd
+from flashwright.run.variant import OF_RUN
 from flashwright.support.files import parse_toml
 from flashwright.traces import workloads
 
-__all__ = ["Combination", "Description", "of_file", "read"]
-
-
-@dataclass(frozen=True)
-class Combination:
-    """What is set for some runs that differ in their seed only.
-
-    Attributes
-    ----------
-    varied : mapping
-        What is set, by key.
-    variant : Variant or None
-        The run; None if the settings do not go together.
-    error : str or None
-        Why they don't.
-    """
-
-    varied: Mapping[str, object]
-    variant: Variant | None
-    error: str | None = None
-
-    @property
-    def label(self) -> str:
-        """What is set, as text."""
-        return ", ".join(f"{key}={value}" for key, value in self.varied.items())
-
-
-@dataclass(frozen=True)
-class Description:
-    """What is swept.
-
-    Attributes
-    ----------
-    ssd : Ssd
-        The drive that settings are laid over.
-    source : Workload or Trace
-        What is played.
-    settings : RunSettings
-        All else that makes a run; its seed is ignored.
-    seeds : sequence of int
-        Each combination is run with each of them.
-    grids : sequence of mappings
-        Lists of values by key; of each grid, every combination.
-    points : sequence of mappings
-        Single values by key; each is a combination.
-    drives : callable
-        Finds the drive of a value of the key ``drive``.
-    """
-
-    ssd: Ssd
-    source: workloads.Source
-    settings: RunSettings
-    seeds: Sequence[int]
-    grids: Sequence[Mapping[str, Sequence[object]]]
-    points: Sequence[Mapping[str, object]] = ()
-    drives: Callable[[str], Ssd] = Ssd.find
-
-    def combinations(self) -> list[Combination]:
-        """All that is asked for, each once, in order.
-
-        Returns
-        -------
-        list of Combination
-            Those whose settings do not go together have an error.
-
-        Raises
-        ------
-        ConfigError, WorkloadError
-            If a value fits in none of its combinations, or a key makes no difference in any.
-        """
-        makers: dict[str | None, Maker] = {}
-
-        def make(choice: Mapping[str, object]) -> Variant:
-            drive = choice.get("drive")
-            name = None if drive is None else str(drive)
-            if name not in makers:
-                ssd = self.ssd if name is None else self.drives(name)
-                makers[name] = Maker(ssd, self.source, self.settings)
-            rest = {key: value for key, value in choice.items() if key != "drive"}
-            variant = makers[name].make(rest)
-            varied = {
-                key: variant.varied.get(key, value)
-                for key, value in choice.items()
-                if key == "drive" or key in variant.varied
-            }
-            return replace(variant, varied=varied)
-
-        found: dict[str, Combination] = {}
-        for keys, choices in self._choices():
-            made = [_made(make, choice) for choice in choices]
-            _expect_some_use(choices, made)
-            distinct(keys, (each.variant for each in made if each.variant is not None))
-            for each in made:
-                found.setdefault(each.label, each)
-        return list(found.values())
-
-    def _choices(self) -> Iterator[tuple[Iterable[str], list[Mapping[str, object]]]]:
-        for grid in self.grids:
-            yield (
-                grid,
-                [
-                    dict(zip(grid, values, strict=True))
-                    for values in itertools.product(*grid.values())
-                ],
-            )
-        for point in self.points:
-            yield (point, [point])
-
-
-def _made(make: Callable[[Mapping[str, object]], Variant], choice: Mapping[str, object]) -> _Tried:
-    try:
-        variant = make(choice)
-    except FlashwrightError as error:
-        named = {
-            key: name_of(value)
-            if isinstance(value, workloads.Workload | workloads.Trace)
-            else value
-            for key, value in choice.items()
-        }
-        return _Tried(named, None, "; ".join(str(error).splitlines()), error)
-    return _Tried(variant.varied, variant)
-
-
-@dataclass(frozen=True)
-class _Tried(Combination):
-    cause: FlashwrightError | None = None
-
-
-def _expect_some_use(choices: Sequence[Mapping[str, object]], made: Sequence[_Tried]) -> None:
-    """A value that is wrong wherever it stands is a fault of the file, not of a combination."""
-    uses, faults = Counter[str](), Counter[str]()
-    for choice, each in zip(choices, made, strict=True):
-        for key, value in choice.items():
-            uses[f"{key}={value!r}"] += 1
-            faults[f"{key}={value!r}"] += each.cause is not None
-    for choice, each in zip(choices, made, strict=True):
-        for key, value in choice.items():
-            if each.cause is not None and faults[f"{key}={value!r}"] == uses[f"{key}={value!r}"]:
-                raise each.cause
+__all__ = ["of_file", "read"]
 
 
 def read(path: Path) -> Description:
@@ -237,7 +98,23 @@ _TOP = (
     "grid",
     "point",
 )
-_TRACE = ("trace", "format", "addresses", "devices", "overlay", "skip-bad-lines", "repeat")
+_TRACE: dict[str, tuple[type, object]] = {
+    "trace": (str, None),
+    "format": (str, None),
+    "addresses": (str, None),
+    "devices": (list, None),
+    "overlay": (bool, False),
+    "skip-bad-lines": (bool, False),
+    "repeat": (int, 1),
+    "order": (str, None),
+    "time-unit": (str, None),
+    "events": (str, "auto"),
+}
+_WORDS: dict[str, Any] = {
+    "order": workloads.Order,
+    "time-unit": workloads.TimeUnit,
+    "events": workloads.Events,
+}
 
 
 class _Reader:
@@ -322,27 +199,21 @@ class _Reader:
             path, label = workloads.bundled(name.removeprefix("bundled:")).path, name
         else:
             path, label = self.beside(name, True), name
-        kinds: dict[str, tuple[type, object]] = {
-            "format": (str, None),
-            "addresses": (str, "wrap"),
-            "devices": (list, None),
-            "overlay": (bool, False),
-            "skip-bad-lines": (bool, False),
-            "repeat": (int, 1),
-        }
         options: dict[str, Any] = {}
-        for key, (kind, default) in kinds.items():
+        for key, (kind, default) in list(_TRACE.items())[1:]:
             given = value.get(key, default)
             if key in value and not isinstance(given, kind):
                 raise self.fault(
                     f"{where}: {key}", f"found {_shown(given)}, expected {_KINDS[kind]}"
                 )
             options[key.replace("-", "_")] = given
-        if options["addresses"] not in ("wrap", "reject", "dense"):
-            raise self.fault(
-                f"{where}: addresses",
-                f"found {_shown(options['addresses'])}, expected wrap, reject or dense",
-            )
+        for key, literal in _WORDS.items():
+            words, given = get_args(literal), options[key.replace("-", "_")]
+            if given is not None and given not in words:
+                raise self.fault(
+                    f"{where}: {key}",
+                    f"found {_shown(given)}, expected {', '.join(words[:-1])} or {words[-1]}",
+                )
         return replace(workloads.trace(path, **options), name=label)
 
     def run_settings(self) -> RunSettings:

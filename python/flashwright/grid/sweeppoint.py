@@ -18,8 +18,8 @@ from typing import Any
 from flashwright.drive.policies import name_of
 from flashwright.errors import SweepError, TraceError
 from flashwright.grid.points import Point
-from flashwright.run.compare import Variant
 from flashwright.run.run import Run, RunSettings
+from flashwright.run.variant import Variant
 from flashwright.support.digests import digest_of_code, digest_of_file
 from flashwright.traces.workloads import Trace, Workload
 

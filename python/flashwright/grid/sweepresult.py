@@ -13,9 +13,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from flashwright.grid.combinations import Combination, repeated
 from flashwright.grid.points import Outcome, Point
-from flashwright.grid.sweepfile import Combination
-from flashwright.run.results import flat_figures
+from flashwright.run.flatfigures import flat_figures
+from flashwright.run.overseeds import different, estimate_of
+from flashwright.run.parts import amplifications_differ
+from flashwright.run.warned import Gathered, gathered
 from flashwright.support.estimate import Estimate
 from flashwright.support.tablefiles import write_parquet
 from flashwright.support.tabular import Tabular, column, html_table
@@ -24,6 +27,7 @@ __all__ = ["FIGURES", "Case", "Summary", "SweepResult"]
 
 FIGURES = (
     "write_amplification",
+    "write_amplification_bytes",
     "throughput.iops",
     "response_time_ns.all.mean",
     "response_time_ns.all.p99",
@@ -70,17 +74,29 @@ class Summary:
         What is set.
     runs, failed : int
         Seeds that have a result, and that have none.
+    different : int
+        How many of the runs differ: 1 where the seed changes nothing.
     settled : int
         Runs on a settled drive, by their own verdicts.
     figures : mapping
-        An :class:`Estimate` by the name of the figure; only those that were measured.
+        An :class:`Estimate` by the name of the figure; only those that were measured. Equal runs count once; where all
+        are equal, write amplification has the interval of the run's own parts, and other figures have none.
+    label : str
+        What is set, as text.
     """
 
     varied: Mapping[str, object]
     runs: int
     failed: int
+    different: int
     settled: int
     figures: Mapping[str, Estimate]
+    label: str = ""
+
+    @property
+    def amplifications_differ(self) -> bool:
+        """Whether write amplification by bytes is another figure than that by pages."""
+        return amplifications_differ({name: each.mean for name, each in self.figures.items()})
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,8 +117,8 @@ class SweepResult(Tabular):
     >>> found = sweep(ssd, "uniform", {"depth": [1, 4]}, seeds=2, requests=500, jobs=1)
     >>> found.table.select(["depth", "seed", "host.pages_written"]).to_pylist()[-1]
     {'depth': 4, 'seed': 2, 'host.pages_written': 500}
-    >>> found.summary.column_names[:5]
-    ['depth', 'runs', 'failed', 'settled', 'write_amplification.mean']
+    >>> found.summary.column_names[:6]
+    ['depth', 'runs', 'failed', 'different', 'settled', 'write_amplification.mean']
     >>> found.failures
     []
     """
@@ -220,23 +236,45 @@ class SweepResult(Tabular):
     def summaries(self) -> list[Summary]:
         """Each combination over its seeds."""
         groups: dict[str, list[int]] = {}
+        # Of one sweep no two combinations have one label.
         for nth, case in enumerate(self.cases):
             groups.setdefault(case.combination.label, []).append(nth)
         return [self._summary(of) for of in groups.values()]
 
     def _summary(self, of: Sequence[int]) -> Summary:
         known = [figures for nth in of if (figures := self.figures_of(nth)) is not None]
+        unlike = [known[at] for at in different([figures.get("digest") for figures in known])]
+        alone = len(unlike) == 1 and len(known) > 1
         values = {
-            name: [value for figures in known if (value := _dig(figures, name)) is not None]
+            name: [value for figures in unlike if (value := _dig(figures, name)) is not None]
             for name in FIGURES
         }
+        found = {name: estimate_of(name, each) for name, each in values.items() if each}
+        ends = known[0]["settled"]["interval"] if alone else None
+        if ends is not None and "write_amplification" in found:
+            mean = found["write_amplification"].mean
+            found["write_amplification"] = Estimate(mean, (ends[1] - ends[0]) / 2, 1)
+        combination = self.cases[of[0]].combination
         return Summary(
-            self.cases[of[0]].combination.varied,
+            combination.varied,
             len(known),
             len(of) - len(known),
+            len(unlike),
             sum(figures["settled"]["verdict"] == "settled" for figures in known),
-            {name: Estimate.of(found) for name, found in values.items() if found},
+            found,
+            combination.label,
         )
+
+    @property
+    def repeated(self) -> list[str]:
+        """Which combinations were asked for more than once and played once, a line each."""
+        return repeated({id(case.combination): case.combination for case in self.cases}.values())
+
+    @functools.cached_property
+    def warnings(self) -> list[Gathered]:
+        """What the runs warn of, each thing once."""
+        named = [(self.cases[nth].label, self.figures_of(nth)) for nth in range(len(self.cases))]
+        return gathered((label, figures.get("warnings", ())) for label, figures in named if figures)
 
     @property
     def summary(self) -> pa.Table:
@@ -248,6 +286,7 @@ class SweepResult(Tabular):
         }
         columns["runs"] = [found.runs for found in self.summaries]
         columns["failed"] = [found.failed for found in self.summaries]
+        columns["different"] = [found.different for found in self.summaries]
         columns["settled"] = [found.settled for found in self.summaries]
         for name in names:
             estimates = [found.figures.get(name) for found in self.summaries]

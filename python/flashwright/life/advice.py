@@ -1,8 +1,7 @@
-"""What advice on spare space is made of: points that were played, targets, and where the knee lies."""
+"""What advice on spare space is made of: points that were played, and where the knee lies."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,144 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from flashwright.errors import ConfigError, FlashwrightError
 from flashwright.life import lifetime
+from flashwright.life.targets import METRICS, Target
+from flashwright.run.overseeds import different
 from flashwright.run.results import RunResult
-from flashwright.support.core import _core
+from flashwright.run.warned import Gathered, gathered
 from flashwright.support.estimate import Estimate
 from flashwright.support.tabular import Tabular, html_table, of_rows
 
 __all__ = ["METRICS", "Advice", "Point", "Target", "knee"]
-
-
-@dataclass(frozen=True)
-class _Metric:
-    """A figure that can be a target: whether less is better, and how its values are written."""
-
-    less: bool
-    example: str
-    read: Callable[[str], float]
-
-
-def _plain(text: str) -> float:
-    return float(text.replace("_", ""))
-
-
-def _time(text: str) -> float:
-    return float(_core.time_read(text))
-
-
-def _rate(text: str) -> float:
-    return lifetime.parse_rate(text, name="throughput")
-
-
-def _years(text: str) -> float:
-    found = re.fullmatch(r"\s*([0-9.]+)\s*(y|years?|d|days?)\s*", text)
-    if found is None:
-        raise ValueError(text)
-    return float(found[1]) * (1 if found[2].startswith("y") else 1 / 365.25)
-
-
-_METRICS = {
-    "write-amplification": _Metric(True, "2", _plain),
-    "mean": _Metric(True, "500us", _time),
-    "p99": _Metric(True, "5ms", _time),
-    "p99.9": _Metric(True, "20ms", _time),
-    "iops": _Metric(False, "10000", _plain),
-    "throughput": _Metric(False, "100MB/s", _rate),
-    "life": _Metric(False, "5y", _years),
-}
-
-METRICS = tuple(_METRICS)
-"""What a target can be about."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A limit that a figure is to keep.
-
-    Attributes
-    ----------
-    metric : str
-        One of :data:`METRICS`.
-    limit : float
-        Nanoseconds for times, bytes a second for throughput, years for life.
-    text : str
-        As it was written.
-
-    Examples
-    --------
-    >>> Target.parse("p99 <= 5ms")
-    Target(metric='p99', limit=5000000.0, text='p99<=5ms')
-    >>> Target.parse("life>=5y").allows(4.9), Target.parse("write-amplification<=2").allows(1.9)
-    (False, True)
-    """
-
-    metric: str
-    limit: float
-    text: str
-
-    @classmethod
-    def parse(cls, text: str) -> Target:
-        """A target as the command line takes it.
-
-        Raises
-        ------
-        ConfigError
-            If it is none, or its limit is on the wrong side.
-        """
-        found = re.fullmatch(r"\s*([a-z0-9.-]+)\s*(<=|>=)\s*(.+?)\s*", text)
-        metric = None if found is None else _METRICS.get(found[1])
-        if found is None or metric is None:
-            raise ConfigError(
-                f"target: found {text!r}, expected FIGURE<=LIMIT or FIGURE>=LIMIT",
-                f"figures are {', '.join(_METRICS)}; such as write-amplification<=2, p99<=5ms, life>=5y",
-                parameters=["target"],
-            )
-        if (found[2] == "<=") != metric.less:
-            raise ConfigError(
-                f"target: found {text!r}, expected {found[1]}{'<=' if metric.less else '>='}LIMIT",
-                f"{'less' if metric.less else 'more'} of it is better",
-                parameters=["target"],
-            )
-        try:
-            limit = metric.read(found[3])
-        except (ValueError, FlashwrightError):
-            limit = float("nan")
-        if not 0 < limit < float("inf"):
-            raise ConfigError(
-                f"target: found {text!r}, expected a limit such as {found[1]}{found[2]}{metric.example}",
-                "",
-                parameters=["target"],
-            )
-        return cls(found[1], limit, "".join(text.split()))
-
-    def with_margin(self, share: float) -> Target:
-        """The same with a margin, for figures of a model that may be off by that share of the limit.
-
-        Parameters
-        ----------
-        share : float
-            Of the limit.
-
-        Examples
-        --------
-        >>> Target.parse("write-amplification<=2").with_margin(0.1)
-        Target(metric='write-amplification', limit=1.8, text='write-amplification<=2 with 10% to spare')
-        """
-        factor = 1 - share if self.less else 1 + share
-        return Target(self.metric, self.limit * factor, f"{self.text} with {share:.0%} to spare")
-
-    @property
-    def less(self) -> bool:
-        """Whether less is better."""
-        return _METRICS[self.metric].less
-
-    def allows(self, value: float | None) -> bool:
-        """Whether the figure keeps the limit; a figure that there is not does not."""
-        if value is None:
-            return False
-        return value <= self.limit if self.less else value >= self.limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +36,10 @@ class Point:
     write_rate : float or None
         Bytes a second that the host writes, for the years.
     confirmation : Point or None
-        The same utilisation with a seed of its own and a longer measurement, for a point that was to be recommended.
+        The same utilisation played otherwise and measured longer, for a point that was to be recommended.
+    played_as : str
+        Of a confirmation: how it is another run than the one that it confirms, such as ``under another seed``; empty
+        where nothing could be changed, so that it confirms nothing.
     """
 
     utilization: float
@@ -174,6 +47,7 @@ class Point:
     lives_bytes: tuple[float, ...] = ()
     write_rate: float | None = None
     confirmation: Point | None = None
+    played_as: str = ""
 
     @property
     def result(self) -> RunResult:
@@ -199,18 +73,27 @@ class Point:
     def verdict(self) -> str:
         """The least of the verdicts of :class:`flashwright.run.parts.Settled` over the seeds."""
         verdicts = {result.settled.verdict for result in self.results}
-        return next(
-            name for name in ("transient", "too-short", "settled", "none") if name in verdicts
-        )
+        order = ("transient", "too-short", "never-cleaned", "settled", "none")
+        return next(name for name in order if name in verdicts)
 
     @property
     def is_settled(self) -> bool:
         """Whether the figures are of a settled drive, or of one on which nothing is written."""
         return self.verdict in ("settled", "none")
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether a run that is another one met the targets again."""
+        return self.confirmation is not None and bool(self.confirmation.played_as)
+
+    @property
+    def different(self) -> list[int]:
+        """The places of the results that differ: one where the seed changes nothing."""
+        return different([result.json["digest"] for result in self.results])
+
     def estimate(self, metric: str) -> Estimate | None:
-        """A figure over the seeds, by the name that targets use; None where a seed lacks it."""
-        values = [self._value(metric, at) for at in range(len(self.results))]
+        """A figure over the seeds, by the name that targets use; None where a seed lacks it. Equal runs count once."""
+        values = [self._value(metric, at) for at in self.different]
         known = [value for value in values if value is not None]
         return Estimate.of(known) if len(known) == len(values) else None
 
@@ -228,6 +111,7 @@ class Point:
         times = j["response_time_ns"]["all"]
         found: dict[str, float | None] = {
             "write-amplification": j["write_amplification"],
+            "write-amplification-bytes": j["write_amplification_bytes"],
             "mean": times["mean"],
             "p99": times["p99"],
             "p99.9": times["p99_9"],
@@ -237,17 +121,24 @@ class Point:
         return found[metric]
 
     def interval(self, metric: str) -> tuple[float, float] | None:
-        """95 % interval of a figure over seeds; with one seed, of write amplification from its run."""
+        """95 % interval of a figure over seeds; of one run alone, of write amplification from its parts."""
         found = self.estimate(metric)
         if found is not None and found.ci95 is not None:
             return found.mean - found.ci95, found.mean + found.ci95
         return self.result.settled.interval if metric == "write-amplification" else None
 
+    def keeps(self, targets: Sequence[Target]) -> bool:
+        """Whether the figures keep all limits, of a settled drive or not."""
+        return all(target.allows(self.value(target.metric)) for target in targets)
+
     def meets(self, targets: Sequence[Target]) -> bool:
-        """Whether all targets are met by a settled drive, and by the confirming run where there is one."""
+        """Whether all targets are met by a settled drive, and by the confirming run where there is one.
+
+        A drive whose load needs no cleaning meets none: its figures don't depend on what is reserved.
+        """
         return (
             self.is_settled
-            and all(target.allows(self.value(target.metric)) for target in targets)
+            and self.keeps(targets)
             and (self.confirmation is None or self.confirmation.meets(targets))
         )
 
@@ -261,6 +152,7 @@ class Point:
             "write_amplification": self.value("write-amplification"),
             "write_amplification_low": None if interval is None else interval[0],
             "write_amplification_high": None if interval is None else interval[1],
+            "write_amplification_bytes": self.value("write-amplification-bytes"),
             "iops": self.value("iops"),
             "bytes_per_s": self.value("throughput"),
             "mean_ns": self.value("mean"),
@@ -269,6 +161,8 @@ class Point:
             "life_bytes": self.life_bytes,
             "life_years": self.life_years,
             "seeds": len(self.results),
+            "different": len(self.different),
+            "confirmed_by": self.confirmation.played_as or None if self.confirmation else None,
             "requests": self.result.json["measured"]["requests"],
             "ended": self.result.json["ended"],
             "digest": self.result.json["digest"],
@@ -288,8 +182,9 @@ class Advice(Tabular):
     knee : Point or None
         Where write amplification turns steep, by :func:`knee`.
     recommended : Point or None
-        The most utilisation, so the least reservation, that meets all targets in a settled drive and once more under
-        another seed; None if none does or there are none.
+        The most utilisation, so the least reservation, that meets all targets in a settled drive, and once more in
+        another run: under another seed, a trace begun elsewhere. Its ``is_confirmed`` is False where no other run could
+        be made. None if none does or there are none.
     failures : mapping
         Why there is no run, by utilisation.
     finished : bool
@@ -332,10 +227,24 @@ class Advice(Tabular):
             point
             for point in self.points
             if point.utilization > least
-            and not point.is_settled
+            and point.verdict in ("transient", "too-short")
             and self.targets
-            and all(target.allows(point.value(target.metric)) for target in self.targets)
+            and point.keeps(self.targets)
         ]
+
+    @property
+    def uncleaned(self) -> list[Point]:
+        """Points on which cleaning moved no page, so that their figures don't depend on what is reserved."""
+        return [point for point in self.points if point.verdict == "never-cleaned"]
+
+    @property
+    def warnings(self) -> list[Gathered]:
+        """What the runs warn of, each thing once; a run is called by its utilization."""
+        return gathered(
+            (f"utilization {point.utilization:g}", result.json["warnings"])
+            for point in self.points
+            for result in point.results
+        )
 
     def to_arrow(self) -> pa.Table:
         """A row for each point: ``utilization``, ``reserved``, its figures, and whether it meets all targets.
@@ -355,6 +264,8 @@ class Advice(Tabular):
         for name, point in (("knee", self.knee), ("recommended", self.recommended)):
             if point is not None:
                 told.append(f"{name} at {point.reserved:.1%} reserved")
+        if self.recommended is not None and not self.recommended.is_confirmed:
+            told.append("not confirmed")
         if self.targets and self.recommended is None:
             told.append("no point meets all targets")
         return f"Advice({', '.join(told)})"

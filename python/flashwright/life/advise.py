@@ -14,11 +14,13 @@ import numpy as np
 from flashwright.errors import ConfigError, FlashwrightError, WorkloadError, WornOutError
 from flashwright.life import lifetime
 from flashwright.life.advice import METRICS, Advice, Point, Target, knee
-from flashwright.run.compare import Variant, variants
+from flashwright.run.compare import variants
 from flashwright.run.results import RunResult
-from flashwright.run.run import PlaySettings, RunSettings
+from flashwright.run.run import PlaySettings, Run, RunSettings
 from flashwright.run.ssd import Ssd
+from flashwright.run.variant import Variant
 from flashwright.support.arguments import checked
+from flashwright.support.core import _core
 from flashwright.support.estimate import Estimate
 from flashwright.traces import workloads
 
@@ -36,10 +38,14 @@ _REQUESTS_MAX = 16_000_000
 # The half width, relative, of the 95 % interval of a rate by batches, where a target is about time.
 _RATE_WIDTH = 0.03
 _BATCHES = 9
-# What is to be recommended is played once more with another seed, and measured this many times as long.
+# What is to be recommended is played once more otherwise, and measured this many times as long.
 _CONFIRM_TIMES = 3
 _CONFIRM_SEED = 1_000_003
 _CONFIRM_MOST = 8
+# A trace is then begun where it is half over: as far from its beginning as it gets.
+_CONFIRM_START = 0.5
+# Requests by which two seeds are told apart on a drive without preconditioning, before a whole run has to do it.
+_TOLD_APART = 2_000
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,8 @@ def _unsteady(result: RunResult) -> bool:
 
 
 def _life(variant: Variant, cycles: int) -> float | None:
-    """Host bytes until the drive's end, from rounds of wear without time; None for a workload that writes nothing."""
-    ssd = variant.ssd.with_({"wear.pe-cycles-max": cycles, "timing.model": "none"})
+    """Host bytes until the drive's end, from rounds of wear; None for a workload that writes nothing."""
+    ssd = _wearing(variant.ssd, cycles)
     given = variant.settings
     settings = RunSettings(seed=given.seed, depth=given.depth, policies=given.policies)
     try:
@@ -106,7 +112,12 @@ def _life(variant: Variant, cycles: int) -> float | None:
     result = run.result()
     if result is None:
         return None
-    return lifetime.Endurance.of(result, None if made is None else made.host_pages).host_bytes
+    return lifetime.Endurance.of(result, made).host_bytes
+
+
+def _wearing(ssd: Ssd, cycles: int) -> Ssd:
+    """The drive on which rounds of wear are played."""
+    return ssd.untimed().with_({"wear.pe-cycles-max": cycles})
 
 
 def _quiet_process() -> None:
@@ -158,8 +169,9 @@ def advise(
     """Play a workload on a drive with more and less space for the host, and say what to reserve.
 
     Every point is a drive that has settled under the workload; what has not settled meets no target. A measurement that
-    is too short to say its figures to 3 % is made longer. What is to be recommended is played once more with another
-    seed, three times as long, and counts only if it meets the targets again.
+    is too short to say its figures to 3 % is made longer. What is to be recommended is played once more, three times as
+    long, as another run, and counts only if it meets the targets again: under another seed, and a trace from its middle
+    on. Where the seed changes nothing in the run, the recommendation says that it is not confirmed.
 
     Parameters
     ----------
@@ -171,13 +183,14 @@ def advise(
         Values of ``capacity.utilization`` to try.
     targets : sequence of Target or str, optional
         What is to be met. Between the highest utilisation tried that meets all and the next one, more are
-        played until they are within 0.005, so that the answer is a run of its own.
+        played until they are within 0.005, so that the answer is a run of its own. A target of life may say the
+        rate too: ``life>=1dwpd,5y``.
     settings : RunSettings, optional
         All else that makes the runs.
     cycles : int, optional
         Erases that a block takes; by default the drive's ``wear.pe-cycles-max``. The runs themselves are played
         without a limit. Where there is one, each point is worn for some twenty erases a block more, without
-        time, to tell its life.
+        time where the drive can (:meth:`Ssd.untimed`), to tell its life.
     write_rate : float, optional
         Bytes a second that the host writes, for years.
     seeds : int, optional
@@ -214,6 +227,8 @@ def advise(
     (True, True, 'settled')
     >>> best.confirmation.result.json["seed"], best.confirmation.value("write-amplification") <= 2
     (1000004, True)
+    >>> best.confirmation.played_as
+    'under another seed'
     """
     wanted = tuple(t if isinstance(t, Target) else Target.parse(t) for t in targets)
     grid = sorted({round(float(u), 6) for u in utilizations})
@@ -226,6 +241,7 @@ def advise(
         )
     config = ssd.config
     limit = config["wear"]["pe-cycles-max"] if cycles is None else cycles
+    write_rate = _rate_of(wanted, write_rate, ssd)
     if any(target.metric == "life" for target in wanted):
         for name, value, hint in (
             ("write_rate", write_rate, "years need the rate at which the host writes"),
@@ -253,6 +269,9 @@ def advise(
     def job(u: float, settings: RunSettings, source: workloads.Source, count: int) -> _Job | None:
         try:
             made = variants(base, source, {_KEY: [u]}, settings)[0]
+            if limit:
+                # Now, since a refusal after the runs would come minutes late.
+                _wearing(made.ssd, limit).check()
         except ConfigError as error:
             failures[u] = str(error)
             return None
@@ -305,27 +324,21 @@ def advise(
                 if best is None or best.confirmation is not None or refuted == _CONFIRM_MOST:
                     break
                 needed += 1
-                longer = replace(
-                    made,
-                    seed=made.seed + _CONFIRM_SEED,
-                    requests=None
-                    if isinstance(source, workloads.Trace)
-                    else _CONFIRM_TIMES * best.result.json["measured"]["requests"],
-                )
-                again = (
-                    replace(source, repeat=_CONFIRM_TIMES * source.repeat)
-                    if isinstance(source, workloads.Trace) and made.requests is None
-                    else source
-                )
+                again, longer = _otherwise(source, made, best)
                 confirming = list(play([job(best.utilization, longer, again, 1)]))
                 if not confirming:
                     break
+                how = _how(base, source, made, best)
+                confirming[0] = replace(confirming[0], played_as=how)
                 points[best.utilization] = replace(best, confirmation=confirming[0])
                 told()
         except KeyboardInterrupt:
             finished = False
     if not points and finished:
-        raise ConfigError(next(iter(failures.values())), "no utilization asked for makes a drive")
+        # The drive that is the easiest to make.
+        raise ConfigError(
+            failures[min(failures)], "none of the utilizations asked for can be played"
+        )
     ordered = [points[u] for u in sorted(points)]
     confirmed = [point for point in ordered if point.confirmation is not None]
     return Advice(
@@ -338,6 +351,56 @@ def advise(
     )
 
 
+def _rate_of(targets: Sequence[Target], given: float | None, ssd: Ssd) -> float | None:
+    """The rate of host writes: as given, or as a target of life says it; refuse two that differ."""
+    said = {each.write_rate for each in targets if each.write_rate is not None}
+    if not said:
+        return given
+    rates = {text: lifetime.parse_rate(text, _core.config_check(ssd.toml)[0]) for text in said}
+    if len({*rates.values(), *([] if given is None else [given])}) > 1:
+        raise ConfigError(
+            f"target: found {' and '.join(sorted(said))}"
+            f"{'' if given is None else ' beside another write rate'}, expected one rate of host writes",
+            "",
+            parameters=["target"],
+        )
+    return next(iter(rates.values()))
+
+
+def _otherwise(
+    source: workloads.Source, made: RunSettings, best: Point
+) -> tuple[workloads.Source, RunSettings]:
+    """What is played, and how, to confirm a point: another run than its own, and a longer one."""
+    longer = replace(made, seed=made.seed + _CONFIRM_SEED)
+    if isinstance(source, workloads.Trace):
+        repeat = source.repeat if made.requests is not None else _CONFIRM_TIMES * source.repeat
+        start = (source.start + _CONFIRM_START) % 1.0
+        return replace(source, start=start, repeat=repeat), replace(longer, requests=made.requests)
+    requests = _CONFIRM_TIMES * best.result.json["measured"]["requests"]
+    return source, replace(longer, requests=requests)
+
+
+def _how(base: Ssd, source: workloads.Source, made: RunSettings, best: Point) -> str:
+    """In what the confirming run is another one; empty if the seed changes nothing, so that it is the same one."""
+    if isinstance(source, workloads.Trace):
+        return "with the trace begun in its middle"
+    other = replace(made, seed=made.seed + _CONFIRM_SEED)
+    at = base.with_({_KEY: best.utilization})
+
+    def digest(ssd: Ssd, settings: RunSettings) -> str:
+        run = Run.create(ssd.toml, ssd.preconditioning or "empty", source, settings).go()
+        return str(run.json["digest"])
+
+    # Requests that differ already tell them apart. If not, what fills the drive or chooses victims may.
+    bare = replace(at, preconditioning="empty")
+    short = [replace(each, requests=_TOLD_APART, warmup=0) for each in (made, other)]
+    if digest(bare, short[0]) == digest(bare, short[1]):
+        whole = replace(other, requests=best.result.json["measured"]["requests"])
+        if digest(at, whole) == best.result.json["digest"]:
+            return ""
+    return "under another seed"
+
+
 def _most(points: Sequence[Point], targets: Sequence[Target]) -> Point | None:
     meeting = [point for point in points if targets and point.meets(targets)]
     return max(meeting, key=lambda point: point.utilization, default=None)
@@ -347,7 +410,13 @@ def _bracket(
     points: Mapping[float, Point], targets: Sequence[Target]
 ) -> tuple[float, float] | None:
     """The highest utilisation that meets the targets and the next one, while they are far apart."""
-    best = _most(list(points.values()), targets)
+    # On what never cleans nothing depends on what is reserved, but it bounds where cleaning begins.
+    keeping = [
+        point
+        for point in points.values()
+        if point.meets(targets) or (point.verdict == "never-cleaned" and point.keeps(targets))
+    ]
+    best = max(keeping, key=lambda point: point.utilization, default=None)
     above = [] if best is None else [u for u in points if u > best.utilization]
     if best is None or not above or min(above) - best.utilization <= _TOLERANCE + 1e-9:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -111,7 +112,7 @@ def play_to_end(
     budget = _budget(run)
 
     def told(now: Progress) -> None:
-        erases, host_pages = run.wear
+        erases, host_pages, _ = run.wear
         if host_pages == 0 and now.requests >= _READS_ONLY:
             raise WorkloadError(
                 f"workload: found no write in {now.requests:,} requests, expected some",
@@ -146,7 +147,9 @@ class Forecast:
     Attributes
     ----------
     host_pages : float
-        Pages that the host will have written.
+        Pages that host writes will have touched.
+    host_bytes : float
+        Bytes that the host will have written.
     measured_pages : int
         Pages that the host had written when the forecast was made.
     share : float
@@ -165,6 +168,7 @@ class Forecast:
     """
 
     host_pages: float
+    host_bytes: float
     measured_pages: int
     share: float
     steady: bool
@@ -178,6 +182,7 @@ def extrapolate(
     host_pages: Sequence[int],
     erases: Sequence[npt.NDArray[np.uint32]],
     *,
+    host_bytes: Sequence[int],
     cycles: int,
     pages_per_block: int,
     spare: float,
@@ -202,9 +207,12 @@ def extrapolate(
     Parameters
     ----------
     host_pages : sequence of int
-        Pages that the host had written at each moment, rising.
+        Pages that host writes had touched at each moment, rising.
     erases : sequence of array of uint32, shape (blocks,)
         Erases of each block at each moment.
+    host_bytes : sequence of int
+        Bytes that the host had written at each moment. From now on a page touched brings as many of them as between
+        the first moment and the last.
     cycles : int
         M.
     pages_per_block : int
@@ -218,14 +226,17 @@ def extrapolate(
 
     Examples
     --------
-    Four blocks of 10 pages, levelled, that are erased once per 20 host pages, so that WA is 2:
+    Four blocks of 10 pages, levelled, that are erased once per 20 host pages, so that WA is 2. The drive was filled
+    with whole pages of 4,096 B, and each page touched since brings 512 B:
 
     >>> even = [np.full(4, n, np.uint32) for n in range(1, 7)]
+    >>> pages = [100 + 20 * n for n in range(6)]
+    >>> brought = [100 * 4096 + 20 * 512 * n for n in range(6)]
     >>> made = extrapolate(
-    ...     [100 + 20 * n for n in range(6)], even, cycles=50, pages_per_block=10, spare=0.25
+    ...     pages, even, host_bytes=brought, cycles=50, pages_per_block=10, spare=0.25
     ... )
-    >>> made.write_amplification, made.unused, made.host_pages
-    (2.0, 0.0, 1080.0)
+    >>> made.write_amplification, made.unused, made.host_pages, made.host_bytes - 100 * 4096
+    (2.0, 0.0, 1080.0, 501760.0)
     """
     if len(host_pages) < 2:
         raise WorkloadError(
@@ -252,11 +263,14 @@ def extrapolate(
             low, high = (middle, high) if middle + q * spread_at(middle) < cycles else (low, middle)
         uncapped = low + spread_at(low) * x
         unused = float(np.clip(cycles - uncapped, 0, cycles).mean())
-    left = len(now) * (cycles - unused) - now.sum()
+    left = max(0.0, len(now) * (cycles - unused) - now.sum()) / rate
+    # Of the load alone, and of all of it: the last rounds are no whole passes of a trace.
+    brought = (host_bytes[-1] - host_bytes[0]) / (host_pages[-1] - host_pages[0])
     per_round = np.diff(np.asarray([e.sum(dtype=np.float64) for e in erases]))
     costs = per_round / np.diff(np.asarray(host_pages, dtype=np.float64))
     return Forecast(
-        host_pages=float(host_pages[-1] + max(0.0, left) / rate),
+        host_pages=float(host_pages[-1] + left),
+        host_bytes=float(host_bytes[-1] + left * brought),
         measured_pages=int(host_pages[-1]),
         share=float(now.sum() / (cycles * len(now))),
         steady=_is_steady(costs),
@@ -299,15 +313,17 @@ def _is_steady(costs: Floats) -> bool:
     return bool(np.ptp(last) <= 0.2 * mean and rise <= 0.1 * mean)
 
 
-def _rounds(run: Run, progress: Callable[[Progress], None] | None) -> Iterator[None]:
-    """Step on until the blocks were erased once more in the mean; ends with the run."""
+def _rounds(run: Run, progress: Callable[[Progress], None] | None, ends: float) -> Iterator[bool]:
+    """Step on until the blocks were erased once more in the mean; False once the time has passed. Ends with the run."""
     blocks, budget = len(run.erases_per_block), _budget(run)
     step = max(1, _logical_pages(run) // _STEPS_A_DRIVE_WRITE)
     while run.progress().phase not in ("measured", "done"):
         run.step(step)
+        if time.monotonic() > ends:
+            yield False
     reached = run.wear[0] // blocks
     while not run.step(step):
-        erases, host_pages = run.wear
+        erases, host_pages, _ = run.wear
         requests = run.progress().requests
         if host_pages == 0 and requests >= _READS_ONLY:
             raise WorkloadError(
@@ -318,7 +334,9 @@ def _rounds(run: Run, progress: Callable[[Progress], None] | None) -> Iterator[N
             progress(Progress("measured", min(erases, budget), budget, None, requests))
         if erases // blocks > reached:
             reached = erases // blocks
-            yield
+            yield True
+        elif time.monotonic() > ends:
+            yield False
 
 
 def _logical_pages(run: Run) -> int:
@@ -351,6 +369,7 @@ def forecast(
     progress: Callable[[Progress], None] | None = None,
     share_min: float = 0.1,
     rounds_min: int = _STEADY_ROUNDS + 1,
+    seconds: float = math.inf,
 ) -> Forecast | None:
     """Play a run until its cleaning is steady, and extrapolate from there to the drive's end.
 
@@ -369,11 +388,13 @@ def forecast(
         Share of the erase budget to use up at least before forecasting, 0-1; more is slower and nearer.
     rounds_min : int, optional
         Rounds to play at least before forecasting.
+    seconds : float, optional
+        After so many seconds the forecast is made of the rounds that there are, steady or not.
 
     Returns
     -------
     Forecast or None
-        None if the drive came to its end before.
+        None if the drive came to its end before, or the seconds had passed before it was erased twice.
 
     Examples
     --------
@@ -386,22 +407,35 @@ def forecast(
     (True, True)
     """
     host_pages: list[int] = []
+    host_bytes: list[int] = []
     erases: list[npt.NDArray[np.uint32]] = []
     config = Ssd(run.toml).config
     cycles, pages = config["wear"]["pe-cycles-max"], config["geometry"]["pages-per-block"]
     spare = spare_share(run)
-    for _ in _rounds(run, progress):
-        host_pages.append(run.wear[1])
-        erases.append(run.erases_per_block)
-        if len(host_pages) < max(rounds_min, _STEADY_ROUNDS + 1):
-            continue
-        made = extrapolate(
+
+    def extrapolated() -> Forecast:
+        return extrapolate(
             host_pages,
             erases,
+            host_bytes=host_bytes,
             cycles=cycles,
             pages_per_block=pages,
             spare=spare,
         )
+
+    ends = time.monotonic() + seconds
+    for at_round in _rounds(run, progress, ends):
+        if not at_round:
+            break
+        _, pages_written, bytes_written = run.wear
+        host_pages.append(pages_written)
+        host_bytes.append(bytes_written)
+        erases.append(run.erases_per_block)
+        if len(host_pages) < max(rounds_min, _STEADY_ROUNDS + 1):
+            continue
+        made = extrapolated()
         if (made.steady or len(host_pages) >= _ROUNDS_MAX) and made.share >= share_min:
             return made
-    return None
+    if time.monotonic() < ends or len(host_pages) < 2:
+        return None
+    return extrapolated()

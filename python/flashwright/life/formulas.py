@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def writable(
-    capacity: float | Floats, reserved: float | Floats, cycles: float | Floats
+    capacity: float | Floats, used: float | Floats, cycles: float | Floats
 ) -> float | Floats:
     """Data that a drive takes in its life, after Hu et al.
 
@@ -31,8 +31,9 @@ def writable(
     ----------
     capacity : float or array
         S, bytes.
-    reserved : float or array
-        P, share of the logical page range that is in use, above 0 and below 1.
+    used : float or array
+        P, share of the logical page range that is in use, above 0 and below 1. The paper calls it reserved, for data;
+        here what is reserved is what the host may not use.
     cycles : float or array
         M, erases that a block takes.
 
@@ -56,12 +57,12 @@ def writable(
     >>> round(writable(100e9, 0.9, 10_000) / 1e12, 2)
     100.09
     """
-    p = np.asarray(reserved, dtype=np.float64)
+    p = np.asarray(used, dtype=np.float64)
     if not np.all((p > 0) & (p < 1)):
         raise ConfigError(
-            f"reserved: found {reserved}, expected a share above 0 and below 1",
+            f"used: found {used}, expected a share above 0 and below 1",
             "",
-            parameters=["reserved"],
+            parameters=["used"],
         )
     for name, value in (("capacity", capacity), ("cycles", cycles)):
         if not np.all(np.asarray(value) > 0):
@@ -73,7 +74,7 @@ def writable(
 def residual(
     written: float | Floats,
     capacity: float | Floats,
-    reserved: float | Floats,
+    used: float | Floats,
     cycles: float | Floats,
 ) -> float | Floats:
     """Residual lifetime, ``1 - A / (S (P + (1 - P) M))``, after Hu et al.
@@ -82,7 +83,7 @@ def residual(
     ----------
     written : float or array
         A, bytes that the host has written to the drive since it was new.
-    capacity, reserved, cycles : float or array
+    capacity, used, cycles : float or array
         S, P and M of :func:`writable`.
 
     Returns
@@ -103,12 +104,12 @@ def residual(
         raise ConfigError(
             f"written: found {written}, expected a size from 0 up", "", parameters=["written"]
         )
-    left = 1 - np.asarray(written) / np.asarray(writable(capacity, reserved, cycles))
+    left = 1 - np.asarray(written) / np.asarray(writable(capacity, used, cycles))
     found = np.clip(left, 0.0, 1.0)
     return float(found) if found.ndim == 0 else found
 
 
-def effective_range(reserved: float | Floats, logical: float, physical: float) -> float | Floats:
+def effective_range(used: float | Floats, logical: float, physical: float) -> float | Floats:
     """The range in use as a share of the flash, ``P logical / physical``.
 
     Equation 1 takes the drive's capacity for its flash. On a drive with over-provisioning, put this share
@@ -116,7 +117,7 @@ def effective_range(reserved: float | Floats, logical: float, physical: float) -
 
     Parameters
     ----------
-    reserved : float or array
+    used : float or array
         P, share of the logical page range in use.
     logical, physical : float
         Sizes of the logical space and of the flash, in the same unit.
@@ -135,7 +136,16 @@ def effective_range(reserved: float | Floats, logical: float, physical: float) -
             f"capacity: found {logical:g} logical of {physical:g} physical, expected no more than that",
             "",
         )
-    return reserved * (logical / physical)
+    return used * (logical / physical)
+
+
+class Writing(Protocol):
+    """What the host has written by some moment: a forecast says it of the end."""
+
+    @property
+    def host_pages(self) -> float: ...
+    @property
+    def host_bytes(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -145,7 +155,9 @@ class Endurance:
     Attributes
     ----------
     host_pages : float
-        Pages that the host wrote, preconditioning included.
+        Pages that host writes touched, preconditioning included: one for each request, however small its part.
+    host_bytes : float
+        Long-term data endurance: bytes that the host wrote, preconditioning included.
     page_bytes : int
         Bytes of a page.
     logical_pages, physical_pages : int
@@ -155,24 +167,29 @@ class Endurance:
 
     Examples
     --------
-    >>> end = Endurance(1_200_000, 4096, 8_000, 10_000, 300)
+    Half of each page was written at a time:
+
+    >>> end = Endurance(1_200_000, 600_000 * 4096, 4096, 8_000, 10_000, 300)
     >>> end.drive_writes, end.efficiency, round(end.years(1e3), 2)
-    (150.0, 0.4, 0.16)
+    (75.0, 0.4, 0.08)
     """
 
     host_pages: float
+    host_bytes: float
     page_bytes: int
     logical_pages: int
     physical_pages: int
     cycles: int
 
     @classmethod
-    def of(cls, result: RunResult, host_pages: float | None = None) -> Endurance:
-        """Of a run, and by default of all that the host wrote in it."""
-        drive, written = result.json["drive"], result.json["wear"]["host_pages_written"]
-        assert drive is not None and written is not None, "of a run"
+    def of(cls, result: RunResult, until: Writing | None = None) -> Endurance:
+        """Of a run: of all that the host wrote in it, or of what it will have written by a forecast."""
+        drive, wear = result.json["drive"], result.json["wear"]
+        pages, written = wear["host_pages_written"], wear["host_bytes_written"]
+        assert drive is not None and pages is not None and written is not None, "of a run"
         return cls(
-            written if host_pages is None else host_pages,
+            pages if until is None else until.host_pages,
+            written if until is None else until.host_bytes,
             drive["logical_bytes"] // drive["logical_pages"],
             drive["logical_pages"],
             drive["physical_pages"],
@@ -180,13 +197,10 @@ class Endurance:
         )
 
     @property
-    def host_bytes(self) -> float:
-        """Long-term data endurance: bytes that the host writes until the end."""
-        return self.host_pages * self.page_bytes
-
-    @property
     def efficiency(self) -> float:
-        """Endurance efficiency: host pages over blocks x pages x cycles.
+        """Endurance efficiency, by pages: host pages over blocks x pages x cycles.
+
+        It tells how well the flash is used, so a page that was written in part counts as a page.
 
         With perfect levelling and constant write amplification WA it is ``(1 + 1 / cycles) / WA``: a new
         drive is erased, so that each block is filled once more than it is erased.
@@ -195,8 +209,8 @@ class Endurance:
 
     @property
     def drive_writes(self) -> float:
-        """Times that the logical space was written."""
-        return self.host_pages / self.logical_pages
+        """Times that the logical space was written, by bytes."""
+        return self.host_bytes / (self.logical_pages * self.page_bytes)
 
     def years(self, bytes_per_s: float) -> float:
         """Years at a constant rate of host writes."""

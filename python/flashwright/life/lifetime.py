@@ -5,7 +5,16 @@ Amounts of data are bytes that the host writes, times of life are years of 365.2
 
 from __future__ import annotations
 
-from flashwright.life.amounts import YEAR_S, parse_rate, parse_size
+from flashwright.life.amounts import (
+    YEAR_S,
+    parse_endurance,
+    parse_rate,
+    parse_rating,
+    parse_share,
+    parse_size,
+    parse_years,
+)
+from flashwright.life.evenwear import EvenWear, even_wear
 from flashwright.life.forecasts import (
     Forecast,
     begin,
@@ -19,14 +28,20 @@ from flashwright.life.formulas import Endurance, effective_range, figures, resid
 __all__ = [
     "YEAR_S",
     "Endurance",
+    "EvenWear",
     "Forecast",
     "begin",
     "effective_range",
+    "even_wear",
     "extrapolate",
     "figures",
     "forecast",
+    "parse_endurance",
     "parse_rate",
+    "parse_rating",
+    "parse_share",
     "parse_size",
+    "parse_years",
     "play_to_end",
     "residual",
     "spare_share",

@@ -39,7 +39,7 @@ def write_formula(
     written: Sequence[float],
     factor: float,
 ) -> None:
-    """Writes the page of Equation 1: residual lifetime over the reserved range.
+    """Writes the page of Equation 1: residual lifetime over the range in use.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def formula_page(
     written: Sequence[float],
     factor: float,
 ) -> Findings:
-    """The page of Equation 1: residual lifetime over the reserved range; see :func:`write_formula`."""
+    """The page of Equation 1: residual lifetime over the range in use; see :func:`write_formula`."""
     columns = Columns()
     # Up to 1 itself, where the formula leaves one drive write.
     p = np.linspace(0.005, 0.995, _POINTS)
@@ -88,7 +88,7 @@ def formula_page(
     ]
     view = {
         "name": "",
-        "x": axis("reserved range P, share of the logical pages", "share"),
+        "x": axis("range in use P, share of the logical pages", "share"),
         "y": axis("residual lifetime", "share", min=0, max=1),
         "series": series,
     }
@@ -101,13 +101,13 @@ def formula_page(
     )
     rows = [
         [
-            Cell(text.share(row["reserved"]), row["reserved"]),
+            Cell(text.share(row["used"]), row["used"]),
             Cell(decimal(row["writable_bytes"]), row["writable_bytes"]),
             *(Cell(text.share(left), left) for left in row["residual"]),
         ]
         for row in document["rows"]
     ]
-    header = ["Reserved range", "Writable", *(f"left after {decimal(a)}" for a in written)]
+    header = ["Range in use", "Writable", *(f"left after {decimal(a)}" for a in written)]
     return Findings(
         title="Residual lifetime by formula",
         facts=[
@@ -123,7 +123,7 @@ def formula_page(
             "chooses its victims does better; static data and uneven wear can make it too high. experiments/lifetime "
             "compares it with drives played to their end of life."
         ],
-        sections=[Section("formula", "Over the reserved range", [chart])],
+        sections=[Section("formula", "Over the range in use", [chart])],
         columns=columns,
         document=document,
     )

@@ -253,8 +253,9 @@ class Interval:
         To the flash; None where nothing counts it.
     step_bytes : int
         The coarser of the steps in which the two are counted; 0 where nothing counts bytes to the flash.
-    write_amplification : float or None
-        Bytes written to the flash over bytes that the host wrote.
+    write_amplification_bytes : float or None
+        Bytes written to the flash over bytes that the host wrote: by bytes, as drives count it. Results of simulated
+        drives have it under the same name, beside the one by pages.
     unknown_because : str
         Why there is no write amplification; else empty.
     life_per_day : float or None
@@ -272,12 +273,17 @@ class Interval:
     host_written_bytes: int | None
     media_written_bytes: int | None
     step_bytes: int
-    write_amplification: float | None
+    write_amplification_bytes: float | None
     unknown_because: str
     life_per_day: float | None
     temperature_c: int | None
     throttled_s: int
     contradictions: tuple[str, ...]
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Deprecated name of :attr:`write_amplification_bytes`."""
+        return self.write_amplification_bytes
 
 
 def between(earlier: Reading, later: Reading) -> Interval:
@@ -334,7 +340,7 @@ def between(earlier: Reading, later: Reading) -> Interval:
         host_written_bytes=host if host is not None else smart,
         media_written_bytes=media,
         step_bytes=_STEP_BYTES[later.source] if later.source else 0,
-        write_amplification=ratio,
+        write_amplification_bytes=ratio,
         unknown_because=why,
         life_per_day=_life_per_day(later, media, smart, seconds),
         temperature_c=now.temperature_c,

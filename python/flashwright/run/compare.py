@@ -4,199 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Unpack
 
-from flashwright.drive import policies
-from flashwright.errors import ConfigError, DeviceError, WorkloadError
+from flashwright.errors import ConfigError, DeviceError
 from flashwright.run.results import RunResult, Runs
-from flashwright.run.run import PlaySettings, Run, RunInterrupted, RunSettings
+from flashwright.run.run import PlaySettings, RunInterrupted, RunSettings
 from flashwright.run.ssd import Ssd
-from flashwright.run.varied import WORKLOAD, as_source, as_time_scale, as_whole, name_of, with_keys
+from flashwright.run.variant import Maker, Variant, distinct, is_of_drive, repeated
 from flashwright.support.arguments import checked
 from flashwright.support.progress import Progress
 from flashwright.traces import workloads
 
-__all__ = [
-    "OF_RUN",
-    "CompareInterrupted",
-    "Maker",
-    "Variant",
-    "compare",
-    "distinct",
-    "is_of_drive",
-    "name_of",
-    "seeded",
-    "variants",
-]
-
-
-OF_RUN = ("workload", "precondition", "depth", "time-scale", "requests", "warmup")
-"""What can be varied beside settings of the drive and keys of the workload."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One run of a comparison.
-
-    Attributes
-    ----------
-    ssd : Ssd
-        Its drive.
-    source : Workload or Trace
-        What is played.
-    settings : RunSettings
-        All else that makes the run.
-    varied : mapping
-        What is set for this run, by the key that is varied.
-    """
-
-    ssd: Ssd
-    source: workloads.Source
-    settings: RunSettings
-    varied: Mapping[str, object]
-
-    @property
-    def label(self) -> str:
-        """What is set, as text."""
-        return ", ".join(f"{key}={value}" for key, value in self.varied.items())
-
-    def begin(self) -> Run:
-        """The run, about to start."""
-        return Run.create(
-            self.ssd.toml, self.ssd.preconditioning or "empty", self.source, self.settings
-        )
-
-
-def is_of_drive(key: str) -> bool:
-    """Whether a key that is varied is a setting of the drive, rather than of what is played on it and how.
-
-    Examples
-    --------
-    >>> is_of_drive("gc.victim"), is_of_drive("workload.rate"), is_of_drive("depth")
-    (True, False, False)
-    """
-    return key not in OF_RUN and not key.startswith(WORKLOAD)
-
-
-class Maker:
-    """Makes variants of one base; a drive that several of them share is made once.
-
-    Parameters
-    ----------
-    ssd : Ssd
-        What settings of the drive are laid over.
-    source : Workload or Trace
-        What keys of the workload are laid over.
-    settings : RunSettings
-        What ``depth``, ``time-scale``, ``requests`` and ``warmup`` are laid over.
-
-    Examples
-    --------
-    >>> make = Maker(Ssd.named("default"), workloads.uniform(), RunSettings()).make
-    >>> make({"gc.victim": "fifo", "depth": 4}).label
-    'gc.victim=fifo, depth=4'
-    """
-
-    def __init__(self, ssd: Ssd, source: workloads.Source, settings: RunSettings) -> None:
-        self._base = ssd, source, settings
-        self._drives: dict[str, tuple[Ssd, list[str]]] = {}
-
-    def make(self, choice: Mapping[str, object]) -> Variant:
-        """One variant; nothing is built yet.
-
-        Parameters
-        ----------
-        choice : mapping
-            What is set, by key. Settings of a translation layer (``ftl.NAME.…``) are left out under another.
-
-        Raises
-        ------
-        ConfigError, WorkloadError
-            If a key or a value is wrong.
-        """
-        ssd, source, settings = self._base
-        of_drive: dict[str, object] = {}
-        of_workload: dict[str, object] = {}
-        preconditioning = ssd.preconditioning
-        varied = dict(choice)
-        for key, value in choice.items():
-            if isinstance(value, policies.Policy | type):
-                settings = replace(settings, policies=(*settings.policies, _policy(key, value)))
-                varied[key] = policies.name_of(value)
-            elif key == "workload":
-                source = as_source(value)
-                varied[key] = name_of(source)
-            elif key.startswith(WORKLOAD):
-                of_workload[key.removeprefix(WORKLOAD)] = value
-            elif key == "precondition":
-                preconditioning = ssd.precondition(str(value)).preconditioning
-            elif key == "time-scale":
-                settings = replace(settings, time_scale=as_time_scale(value))
-            elif key in OF_RUN:
-                least = 0 if key == "warmup" else 1
-                number: Any = {key: as_whole(key, value, least)}
-                settings = replace(settings, **number)
-            else:
-                of_drive[key] = value
-        if any(key in OF_RUN for key in choice):
-            settings.to_json(preconditioning or "empty")
-        _expect_no_substitute(of_drive, settings)
-        if of_workload:
-            source = with_keys(source, of_workload)
-            _expect_an_effect(of_workload, settings)
-        if of_drive:
-            ssd, moot = self._drive(of_drive)
-            for key in moot:
-                del varied[key]
-        return Variant(replace(ssd, preconditioning=preconditioning), source, settings, varied)
-
-    def _drive(self, settings: Mapping[str, object]) -> tuple[Ssd, list[str]]:
-        """The drive with the settings that concern it, and those that do not."""
-        known = json.dumps(settings, default=str)
-        if known not in self._drives:
-            base = self._base[0]
-            ssd = base.with_(settings)
-            moot = _of_other_schemes(ssd, settings)
-            if moot:
-                ssd = base.with_({k: v for k, v in settings.items() if k not in moot})
-            self._drives[known] = ssd, moot
-        return self._drives[known]
-
-
-def distinct(keys: Iterable[str], made: Iterable[Variant]) -> list[Variant]:
-    """The variants that differ in what is set.
-
-    Parameters
-    ----------
-    keys : iterable of str
-        What was varied; each must make a difference.
-    made : iterable of Variant
-        All combinations.
-
-    Returns
-    -------
-    list of Variant
-        Each once, in order.
-
-    Raises
-    ------
-    ConfigError
-        If a key is a setting of a translation layer that none of them has.
-    """
-    found: dict[str, Variant] = {}
-    for variant in made:
-        found.setdefault(variant.label, variant)
-    for key in keys:
-        if found and not any(key in variant.varied for variant in found.values()):
-            raise ConfigError(
-                f"{key}: found it varied under other translation layers only, expected "
-                f"ftl.scheme = {key.split('.')[1]}",
-                "all runs would be identical",
-            )
-    return list(found.values())
+__all__ = ["CompareInterrupted", "compare", "seeded", "variants"]
 
 
 def variants(
@@ -221,8 +42,10 @@ def variants(
     Returns
     -------
     list of Variant
-        The last key varies fastest; a combination that is named twice is there once. Settings of a translation
-        layer (``ftl.NAME.…``) are left out of the runs of another, which so is there once for all their values.
+        The last key varies fastest; a combination that is named twice is there once, and its ``asked`` says so.
+        Settings of a translation layer (``ftl.NAME.…``) are left out of the runs of another, which so is there once
+        for all their values. Runs that differ have labels that differ: two objects of one class of policies are told
+        apart by their parameters, classes of the same name by their files.
 
     Raises
     ------
@@ -284,57 +107,6 @@ def seeded(made: Sequence[Variant], seeds: int) -> list[Variant]:
     ]
 
 
-def _policy(key: str, value: policies.Given) -> policies.Given:
-    policies.expect_policies([value])
-    if value.key != key:
-        raise ConfigError(
-            f"{key}: found {policies.name_of(value)}, which is a policy for {value.key}, expected one for {key}",
-            "",
-        )
-    return value
-
-
-def _expect_no_substitute(keys: Iterable[str], settings: RunSettings) -> None:
-    """Refuse to vary what a policy written in Python takes the place of."""
-    given = {policy.key: policies.name_of(policy) for policy in settings.policies}
-    for key in keys:
-        if key in given:
-            raise ConfigError(
-                f"{key}: found it varied together with the policy {given[key]}, expected one of them",
-                f"name the policy among the values of {key}",
-            )
-
-
-def _of_other_schemes(ssd: Ssd, keys: Iterable[str]) -> list[str]:
-    """The keys that are settings of a translation layer which the drive does not have."""
-    layers = ssd.config["ftl"]
-    named = ((key, key.split(".")) for key in keys)
-    return [
-        key
-        for key, (first, *rest) in named
-        if first == "ftl"
-        and len(rest) > 1
-        and rest[0] != layers["scheme"]
-        and isinstance(layers.get(rest[0]), dict)
-    ]
-
-
-def _expect_an_effect(keys: Iterable[str], settings: RunSettings) -> None:
-    """Refuse to vary what the pace of the run makes no difference of."""
-    pace, moot = "", set[str]()
-    if settings.depth is not None:
-        pace, moot = "depth", {"rate", "arrival", "depth"}
-    elif settings.time_scale is not None:
-        pace, moot = "time_scale", {"depth"}
-    for key in keys:
-        if key in moot:
-            raise WorkloadError(
-                f"{WORKLOAD}{key} and {pace}: found both, expected one of them",
-                f"the latter sets the pace whatever the workload's {key}, so all runs would be identical",
-                parameters=[pace],
-            )
-
-
 class CompareInterrupted(RunInterrupted):
     """Ctrl-C while runs were compared.
 
@@ -391,7 +163,8 @@ def compare(
     Runs
         A list of :class:`RunResult`, one for each combination, labelled with what was set, which is in ``varied``
         too; also a table (``to_pandas()``). A drive that wears out ends its own run only. Settings of one
-        translation layer are left out of the runs of the others.
+        translation layer are left out of the runs of the others. A combination that is named twice is played once,
+        which ``Runs.notes`` says.
 
     Raises
     ------
@@ -423,7 +196,8 @@ def compare(
             "",
             parameters=["seeds", "each"],
         )
-    made = seeded(variants(ssd.settling(), workload, vary, RunSettings(**settings)), seeds)
+    unlike = variants(ssd.settling(), workload, vary, RunSettings(**settings))
+    made = seeded(unlike, seeds)
     if each is not None:
         for key in vary:
             if not is_of_drive(key):
@@ -432,6 +206,7 @@ def compare(
                     "",
                 )
     done = Runs()
+    done.notes = repeated(unlike)
     for variant in made:
         try:
             result = (

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["Latencies", "Settled", "Snapshots", "Warned"]
+__all__ = ["Latencies", "Settled", "Snapshots", "Warned", "amplifications_differ"]
+
+_DIFFER = 0.01
+"""From this relative difference on, tables show write amplification by pages and by bytes, as the page to watch."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -167,10 +170,11 @@ class Settled:
 
     Attributes
     ----------
-    verdict : {"settled", "transient", "too-short", "none"}
+    verdict : {"settled", "transient", "too-short", "none", "never-cleaned"}
         ``settled``: write amplification no longer changed, and the measurement is long enough. ``transient``: it still
         changed, or too little was erased to tell. ``too-short``: the drive had settled, but the measurement can't say
-        its figure to 3 %. ``none``: the host wrote nothing.
+        its figure to 3 %. ``none``: the host wrote nothing. ``never-cleaned``: nothing changes any more, but cleaning
+        moved no page, so that the figures say nothing of what it costs under a load that needs it.
     since_request : int or None
         The measured request from which on the drive was settled; 0 where it was so before.
     confidence : float or None
@@ -249,3 +253,23 @@ class Warned:
 
     def __str__(self) -> str:
         return self.text if self.mend is None else f"{self.text}; try {self.mend}"
+
+
+def amplifications_differ(figures: Mapping[str, Any]) -> bool:
+    """Whether write amplification by bytes is another figure than that by pages, so that both are to be shown.
+
+    Parameters
+    ----------
+    figures : mapping
+        ``write_amplification`` and ``write_amplification_bytes``, as in a run's JSON.
+
+    Examples
+    --------
+    >>> amplifications_differ({"write_amplification": 2.0, "write_amplification_bytes": 2.001})
+    False
+    >>> amplifications_differ({"write_amplification": 1.0, "write_amplification_bytes": 16.0})
+    True
+    """
+    by_pages = figures.get("write_amplification")
+    by_bytes = figures.get("write_amplification_bytes")
+    return bool(by_pages) and by_bytes is not None and abs(by_bytes / by_pages - 1) > _DIFFER

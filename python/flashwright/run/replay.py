@@ -212,9 +212,9 @@ def replay(
         Seconds after which no more requests are issued.
     destroys_data : bool, optional
         Consent that whatever is on the target is written over.
-    addresses : {"reject", "wrap", "dense"}, optional
-        What becomes of a trace's addresses beyond the target's end: refused, which is the default, folded back onto it,
-        or all packed in order of first use.
+    addresses : str, optional
+        What becomes of a trace's addresses beyond the target's end, as :func:`flashwright.workloads.trace` takes it;
+        ``"reject"``, refused, is the default.
     scheduler : str, optional
         I/O schedulers between workload and target, such as ``"deadline"``; several are joined by ``+``. On a device the
         kernel's own scheduler stays below.
@@ -296,7 +296,7 @@ def replay(
         "requests": requests,
         "time_limit_ns": None if time_limit is None else round(time_limit * 1e9),
         # Addresses that are fitted to the target all lie on it.
-        "wrap": addresses in ("wrap", "dense"),
+        "wrap": addresses not in (None, "reject"),
     }
     try:
         core = _core.Replay(source.source_json(), json.dumps(asked))

@@ -5,17 +5,16 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from flashwright.errors import MissingResultError, WorkloadError
-from flashwright.run.parts import Latencies, Settled, Snapshots, Warned
+from flashwright.run.parts import Latencies, Settled, Snapshots, Warned, amplifications_differ
 from flashwright.run.run_report import Report
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
-from flashwright.support.estimate import Estimate
 from flashwright.support.files import write_beside
 from flashwright.support.tablefiles import write_parquet
 from flashwright.support.tabular import Tabular, arrow_array, of_rows
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from flashwright.run.pages import RunsPage
 from flashwright.run.flatfigures import flat_figures, runs_html, table
+from flashwright.run.overseeds import FIGURES, groups_of
 
 __all__ = [
     "RunResult",
@@ -173,9 +173,23 @@ class RunResult(Reported, Tabular):
     def write_amplification(self) -> float | None:
         """Flash pages programmed per page that the host asked to write; None if it wrote none.
 
-        Below 1 where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
+        A page that a request writes in part counts as a page; :attr:`write_amplification_bytes` is per byte. Below 1
+        where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
         """
         return self.json["write_amplification"]
+
+    @property
+    def write_amplification_bytes(self) -> float | None:
+        """Bytes programmed per byte that the host wrote, as drives count it; None if it wrote none.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play("uniform:write=1,size=512", requests=1000)
+        >>> run.write_amplification, run.write_amplification_bytes
+        (1.0, 8.0)
+        """
+        return self.json["write_amplification_bytes"]
 
     @property
     def settled(self) -> Settled:
@@ -267,6 +281,8 @@ class RunResult(Reported, Tabular):
             if amplification is None
             else f"write amplification {amplification:.3f}"
         )
+        if amplifications_differ(self.json):
+            shown += f" by pages, {self.write_amplification_bytes:.3f} by bytes"
         requests = self.json["measured"]["requests"]
         return f"RunResult({self.label}: {self.json['workload']}, {requests:,} requests, {shown})"
 
@@ -274,18 +290,13 @@ class RunResult(Reported, Tabular):
         return runs_html([self])
 
 
-_OVER_SEEDS: dict[str, Callable[[Mapping[str, Any]], float | None]] = {
-    "write_amplification": lambda j: j["write_amplification"],
-    "throughput.iops": lambda j: j["throughput"]["iops"],
-    "response_time_ns.all.mean": lambda j: j["response_time_ns"]["all"]["mean"],
-    "response_time_ns.all.p99": lambda j: j["response_time_ns"]["all"]["p99"],
-    "response_time_ns.all.p99_9": lambda j: j["response_time_ns"]["all"]["p99_9"],
-    "flash.erases.total": lambda j: j["flash"]["erases"]["total"],
-}
-
-
 class Runs(list[RunResult], Reported, Tabular):
     """Runs side by side: a list that is also a table, with a row for each.
+
+    Attributes
+    ----------
+    notes : list of str
+        What a comparison has to say of them, such as which combinations were named twice.
 
     Examples
     --------
@@ -298,6 +309,10 @@ class Runs(list[RunResult], Reported, Tabular):
     ['seed 1', 'seed 2']
     """
 
+    def __init__(self, runs: Iterable[RunResult] = ()) -> None:
+        super().__init__(runs)
+        self.notes: list[str] = []
+
     @overload
     def __getitem__(self, which: SupportsIndex | str) -> RunResult: ...
     @overload
@@ -305,9 +320,14 @@ class Runs(list[RunResult], Reported, Tabular):
     def __getitem__(self, which: SupportsIndex | str | slice) -> RunResult | Runs:
         """A run by its place or by its label, or several by a slice."""
         if isinstance(which, str):
-            for run in self:
-                if run.label == which:
-                    return run
+            found = [run for run in self if run.label == which]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise MissingResultError(
+                    f"run: found {len(found)} of the label {which!r}, expected one",
+                    "take it by its place, such as runs[0]",
+                )
             labels = ", ".join(repr(run.label) for run in self)
             raise MissingResultError(f"run: found {which!r}, expected one of {labels}")
         if isinstance(which, slice):
@@ -329,8 +349,11 @@ class Runs(list[RunResult], Reported, Tabular):
         Returns
         -------
         pyarrow.Table
-            What was varied beside the seed, ``seeds`` (how many), ``settled`` (runs that had settled), and for each
-            figure its mean and ``….ci95``, half the width of the 95 % interval of the mean by Student's t.
+            What was varied beside the seed, ``seeds`` (how many), ``different`` (how many of their runs differ),
+            ``settled`` (runs that had settled), ``interval`` (what intervals are taken over), and for each figure its
+            mean and ``….ci95``, half the width of the 95 % interval. Over seeds that is of the mean, by Student's t.
+            Where the seed changes nothing, so that ``different`` is 1, it is over parts of the run, where they tell
+            (:func:`flashwright.run.overseeds.interval_of_run`).
 
         Examples
         --------
@@ -341,18 +364,17 @@ class Runs(list[RunResult], Reported, Tabular):
         >>> row["gc.victim"], row["seeds"], row["settled"], row["write_amplification.ci95"] < 0.1
         ('greedy', 3, 3, True)
         """
-        groups: dict[str, list[RunResult]] = {}
-        for run in self:
-            beside = {key: value for key, value in run.varied.items() if key != "seed"}
-            groups.setdefault(json.dumps(beside, default=str), []).append(run)
         rows = []
-        for runs in groups.values():
-            row: dict[str, object] = {k: v for k, v in runs[0].varied.items() if k != "seed"}
-            row |= {"seeds": len(runs), "settled": sum(bool(run.settled) for run in runs)}
-            for name, of in _OVER_SEEDS.items():
-                values = [of(run.json) for run in runs]
-                known = [value for value in values if value is not None]
-                found = Estimate.of(known) if len(known) == len(runs) else None
+        for group in groups_of(self):
+            row: dict[str, object] = dict(group.varied)
+            row |= {
+                "seeds": len(group.runs),
+                "different": group.different,
+                "settled": group.settled,
+                "interval": group.interval,
+            }
+            for name in FIGURES:
+                found = group.figures.get(name)
                 row[name] = None if found is None else found.mean
                 row[f"{name}.ci95"] = None if found is None else found.ci95
             rows.append(row)

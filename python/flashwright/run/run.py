@@ -260,8 +260,8 @@ class Run:
         return self._core.keeps_closeup()
 
     @property
-    def wear(self) -> tuple[int, int]:
-        """Erases of all blocks, and pages that the host has written, both since the drive was new."""
+    def wear(self) -> tuple[int, int, int]:
+        """Erases of all blocks, pages that host writes touched, and their bytes, all since the drive was new."""
         return self._core.wear()
 
     @property
@@ -288,7 +288,7 @@ class Run:
         >>> while not run.step(400):
         ...     pass
         >>> run.wear
-        (0, 1000)
+        (0, 1000, 4096000)
         """
         return self._core.step(count)
 

@@ -215,7 +215,7 @@ class Settled(TypedDict):
     """The option that would make the run settle. Null if none would."""
 
 
-Verdict: TypeAlias = Literal["settled", "transient", "too-short", "none"]
+Verdict: TypeAlias = Literal["settled", "transient", "too-short", "none", "never-cleaned"]
 """The state of a figure that depends on cleaning."""
 
 
@@ -337,7 +337,11 @@ class Wear(TypedDict):
     blocks_worn_out: int | None
     """Blocks retired. Null in a replay."""
     host_pages_written: int | None
-    """Pages that the host asked to write, preconditioning included. Null in a replay."""
+    """Pages that the host asked to write, preconditioning included. Counts a page once for each request that
+    touches it, however small. Null in a replay."""
+    host_bytes_written: int | None
+    """Bytes of the writes that succeeded, preconditioning included: what an endurance in bytes or drive writes
+    counts. Null in a replay."""
     endurance_efficiency: float | None
     """Host pages written over all page programs that the flash's rated cycles allow. Null if blocks do not wear
     out."""
@@ -687,8 +691,13 @@ class Report(TypedDict):
     warnings: list[Warning]
     """Warnings about the figures, the most important first."""
     write_amplification: float | None
-    """`flash.programs.total` over `host.pages_written`; below 1 if buffers absorb rewrites. Null in a replay, and
-    if the host wrote nothing."""
+    """Write amplification by pages: `flash.programs.total` over `host.pages_written`; below 1 if buffers absorb
+    rewrites. A page that a request writes in part counts as a page written. Null in a replay, and if the host
+    wrote nothing."""
+    write_amplification_bytes: float | None
+    """Write amplification by bytes: those of the pages programmed over `requests.bytes_written`. It is what drives
+    count (NAND writes over host writes in SMART data), and above `write_amplification` where requests write parts
+    of pages. Null in a replay, and if the host wrote nothing."""
     write_amplification_into_flash: float | None
     """`flash.programs.total` over `host.pages_into_flash`: the amplification of the pages that reach the
     translation layer. Equal to `write_amplification` if no buffer, scheduler or controller lies before the flash.

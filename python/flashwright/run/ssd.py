@@ -242,6 +242,26 @@ class Ssd:
         """
         return self if self.preconditioning is not None else self.precondition("auto")
 
+    def untimed(self) -> Ssd:
+        """The same drive without times, where that changes no decision of its translation layer: for wear alone.
+
+        Which operation a die takes next is left out with the times. A drive that cleans when it is idle, or whose
+        buffers empty with time, keeps them.
+
+        Examples
+        --------
+        >>> Ssd.named("enterprise-tlc").untimed().config["timing"]["model"]
+        'none'
+        >>> Ssd.named("default").with_({"gc.schedule": "background"}).untimed().config["timing"]["model"]
+        'parallel'
+        """
+        plain = self.with_({"timing.model": "none", "timing.die-order": "fifo"})
+        try:
+            plain.check()
+        except ConfigError:
+            return self
+        return plain
+
     def check(self) -> None:
         """Find out whether the drive can be built, which reading its description does not show.
 

@@ -10,7 +10,7 @@ from flashwright.errors import WorkloadError
 from flashwright.support.core import _core
 from flashwright.traces import workloads
 
-__all__ = ["WORKLOAD", "as_source", "as_time_scale", "as_whole", "name_of", "with_keys"]
+__all__ = ["WORKLOAD", "as_source", "as_time_scale", "as_whole", "with_keys"]
 
 WORKLOAD = "workload."
 
@@ -22,17 +22,6 @@ def as_source(value: object) -> workloads.Source:
         if isinstance(value, workloads.Workload | workloads.Trace)
         else workloads.find(str(value))
     )
-
-
-def name_of(source: workloads.Source) -> str:
-    """What a workload is called among what is varied.
-
-    Examples
-    --------
-    >>> name_of(workloads.uniform(write=0.5)), name_of(workloads.bundled("pgbench"))
-    ('uniform:write=0.5', 'bundled:pgbench')
-    """
-    return source.spec if isinstance(source, workloads.Workload) else source.name or source.path
 
 
 def as_whole(key: str, value: object, least: int) -> int:

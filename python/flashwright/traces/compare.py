@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright.errors import WorkloadError
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
+from flashwright.support.names import told_apart
 from flashwright.traces import workloads
 from flashwright.traces.compared import Compared, Distance
 from flashwright.traces.sources import Source, Trace, Workload
@@ -102,7 +103,7 @@ def find(text: str) -> Source:
     Examples
     --------
     >>> find("uniform:write=0.5"), find("bundled:pgbench")
-    (Workload('uniform:write=0.5'), Trace('...pgbench.fwt', addresses='wrap'))
+    (Workload('uniform:write=0.5'), Trace('...pgbench.fwt'))
     >>> find("requests.spc")
     Traceback (most recent call last):
     ...
@@ -243,7 +244,12 @@ def compare(
             size=SIZE_DEFAULT if bytes_wanted is None else bytes_wanted,
             seed=seed,
         )
-    made = [Compared(name_of(sources[at]), sources[at], of[at]) for at in range(2)]
+    names = told_apart(
+        [name_of(each) for each in sources],
+        ["A", "B"],
+        [{"path": each.path} if isinstance(each, Trace) else {} for each in sources],
+    )
+    made = [Compared(names[at], sources[at], of[at]) for at in range(2)]
     return Comparison(made[0], made[1], _distances(of[0], of[1]))
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "hot_cold",
     "mixed",
     "model",
+    "pareto",
     "postmark",
     "sequential",
     "stand_in",
@@ -118,37 +119,67 @@ def hot_cold(
 
 def zipf(
     *,
+    theta: float | None = None,
     accesses: float | None = None,
     space: float | None = None,
     chunk: str | None = None,
     placement: Literal["scattered", "identity"] | None = None,
     **common: Unpack[Common],
 ) -> Workload:
-    """Zipf's law over chunks of the space.
+    """Zipf's law, by its exponent over the places of requests, or by shares over chunks of the space.
 
     Parameters
     ----------
+    theta : float, optional
+        The exponent, as of YCSB and fio: the place of rank k gets 1/k^theta of the requests of the first. A place is
+        as large as a request.
     accesses, space : float, optional
-        So that this share of the requests goes to the hottest such share of the space.
+        In place of `theta`: this share of the requests goes to the hottest such share of the space.
     chunk : str, optional
-        Popularity is constant within chunks of this size.
+        Popularity is constant within chunks of this size: by default 256 KiB, or one place with `theta`.
     placement : {"scattered", "identity"}, optional
-        Chunks in random order, or hottest first.
+        Chunks or places in random order, or hottest first.
     **common
         See :class:`Common`.
 
     Examples
     --------
-    >>> zipf(accesses=0.9, space=0.1)
-    Workload('zipf:accesses=0.9,space=0.1')
+    >>> zipf(theta=0.99, write=0.5), zipf(accesses=0.9, space=0.1)
+    (Workload('zipf:0.99,write=0.5'), Workload('zipf:accesses=0.9,space=0.1'))
     """
     own: dict[str, object] = {
+        "theta": theta,
         "accesses": accesses,
         "space": space,
         "chunk": chunk,
         "placement": placement,
     }
     return _build("zipf", own, common)
+
+
+def pareto(
+    *,
+    h: float | None = None,
+    placement: Literal["scattered", "identity"] | None = None,
+    **common: Unpack[Common],
+) -> Workload:
+    """Self-similar popularity, as fio's ``random_distribution=pareto:h`` and sysbench's ``pareto``.
+
+    Parameters
+    ----------
+    h : float, optional
+        This share of the space gets all accesses but such a share, and so on within it.
+    placement : {"scattered", "identity"}, optional
+        Places in random order, or hottest first.
+    **common
+        See :class:`Common`.
+
+    Examples
+    --------
+    >>> pareto(h=0.1)
+    Workload('pareto:0.1')
+    """
+    return _build("pareto", {"h": h, "placement": placement}, common)
 
 
 def dynamic_static(*, static: float | None = None, **common: Unpack[Common]) -> Workload:

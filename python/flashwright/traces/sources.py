@@ -6,14 +6,81 @@ import json
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypedDict
 
+from flashwright.errors import WorkloadError
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.traces.piped import is_from_pipe
 
-__all__ = ["Addresses", "Common", "Source", "Trace", "Workload", "parse"]
+__all__ = [
+    "Addresses",
+    "Common",
+    "Events",
+    "Order",
+    "Source",
+    "TimeUnit",
+    "Trace",
+    "Workload",
+    "expect_addresses",
+    "parse",
+]
 
-Addresses: TypeAlias = Literal["wrap", "reject", "dense"]
-"""How a trace's addresses fit a drive: modulo its size, refused beyond, or packed in order of first use."""
+Addresses: TypeAlias = str
+"""How a trace's addresses fit a drive: ``wrap``, modulo its size; ``reject``, refused beyond it; ``dense``, packed in
+order of first use; ``compact``, packed in order of address; ``scale``, in order of address onto the whole drive, or
+onto a share of it, such as ``scale:0.7``."""
+
+
+def expect_addresses(found: str | None, name: str = "addresses") -> str | None:
+    """The same, once it is known to be a way to fit addresses.
+
+    Parameters
+    ----------
+    found : str or None
+        One of :data:`Addresses`; None where nothing was asked for.
+    name : str, optional
+        What messages call it.
+
+    Raises
+    ------
+    WorkloadError
+        If it is none.
+
+    Examples
+    --------
+    >>> expect_addresses("scale:0.7")
+    'scale:0.7'
+    >>> expect_addresses("fold")
+    Traceback (most recent call last):
+    ...
+    flashwright.errors.WorkloadError: addresses: found 'fold', expected wrap, reject, dense, compact or scale[:SHARE]
+    """
+    kind, colon, share = ("", "", "") if found is None else found.partition(":")
+    known = kind in ("", "wrap", "reject", "dense", "compact", "scale") and (
+        not colon or kind == "scale"
+    )
+    try:
+        part = 1.0 if not colon else float(share.removesuffix("%")) / (100 if "%" in share else 1)
+    except ValueError:
+        part = 0.0
+    if found is not None and (not known or not kind or not 0 < part <= 1):
+        raise WorkloadError(
+            f"{name}: found {found!r}, expected wrap, reject, dense, compact or scale[:SHARE]",
+            "wrap: modulo the drive's size; reject: an error beyond it; dense: packed in order of first use; compact: "
+            "packed in order of address; scale: onto the drive, or a share of it up to 1, in order of address",
+            parameters=[name],
+        )
+    return found
+
+
+Order: TypeAlias = Literal["as-is", "sort", "concatenate"]
+"""What is done where times go back: late requests arrive with the one before, are sorted, or begin a following
+recording."""
+
+TimeUnit: TypeAlias = Literal["ns", "us", "ms", "s"]
+"""The unit of a trace's times."""
+
+Events: TypeAlias = Literal["auto", "queue", "issue"]
+"""Which events of a block trace are its requests; auto: queue events, or issue events where there are no others."""
 
 
 class Common(TypedDict, total=False):
@@ -74,7 +141,7 @@ class Trace:
 
     path: str
     format: str | None = None
-    addresses: Addresses = "wrap"
+    addresses: Addresses | None = None
     devices: tuple[str, ...] | None = None
     overlay: bool = False
     skip_bad_lines: bool = False
@@ -83,6 +150,10 @@ class Trace:
     time_scale: float = 1.0
     range: tuple[int, int] | None = None
     scale_footprint: int = 1
+    order: Order | None = None
+    time_unit: TimeUnit | None = None
+    events: Events = "auto"
+    start: float = 0.0
 
     @property
     def lasts(self) -> bool:
@@ -90,7 +161,8 @@ class Trace:
         return not is_from_pipe(self.path)
 
     def __repr__(self) -> str:
-        return f"Trace({self.path!r}, addresses={self.addresses!r})"
+        fitted = "" if self.addresses is None else f", addresses={self.addresses!r}"
+        return f"Trace({self.path!r}{fitted})"
 
     def spec_json(self) -> str:
         """The options in the form in which the core takes them."""
@@ -107,6 +179,10 @@ class Trace:
                 "time-scale": self.time_scale,
                 "range": self.range,
                 "scale-footprint": self.scale_footprint,
+                "order": self.order,
+                "time-unit": self.time_unit,
+                "events": None if self.events == "auto" else self.events,
+                "start": self.start,
             }
         )
 

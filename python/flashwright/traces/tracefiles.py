@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Sequence
@@ -179,8 +180,8 @@ def merge(
     names: list[str] = []
     for each in traces:
         stem = Path(each.name.removeprefix("bundled:") or each.path).name.partition(".")[0]
-        same = sum(name == stem or name.startswith(f"{stem}-") for name in names)
-        names.append(f"{stem}-{same + 1}" if same else stem)
+        numbered = (stem if n == 1 else f"{stem}-{n}" for n in itertools.count(1))
+        names.append(next(name for name in numbered if name not in names))
     tenants = [
         (name, each.spec_json(), round(start * 1e9))
         for name, each, start in zip(names, traces, padded, strict=True)

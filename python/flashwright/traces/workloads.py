@@ -28,6 +28,7 @@ from flashwright.traces.generators import (
     hot_cold,
     mixed,
     model,
+    pareto,
     postmark,
     sequential,
     stand_in,
@@ -36,12 +37,26 @@ from flashwright.traces.generators import (
     zipf,
 )
 from flashwright.traces.piped import from_pipe
-from flashwright.traces.sources import Addresses, Common, Source, Trace, Workload, parse
+from flashwright.traces.sources import (
+    Addresses,
+    Common,
+    Events,
+    Order,
+    Source,
+    TimeUnit,
+    Trace,
+    Workload,
+    expect_addresses,
+    parse,
+)
 
 __all__ = [
     "Addresses",
     "Common",
+    "Events",
+    "Order",
     "Source",
+    "TimeUnit",
     "Trace",
     "Workload",
     "bundled",
@@ -54,6 +69,7 @@ __all__ = [
     "hot_cold",
     "mixed",
     "model",
+    "pareto",
     "parse",
     "postmark",
     "sequential",
@@ -76,7 +92,7 @@ def find(text: str) -> Source:
     Examples
     --------
     >>> find("bundled:pgbench"), find("uniform")
-    (Trace('...pgbench.fwt', addresses='wrap'), Workload('uniform'))
+    (Trace('...pgbench.fwt'), Workload('uniform'))
     """
     if text.startswith("bundled:"):
         return bundled(text.removeprefix("bundled:"))
@@ -88,7 +104,7 @@ def trace(
     path: str | os.PathLike[str],
     *,
     format: str | None = None,
-    addresses: Addresses = "wrap",
+    addresses: Addresses | None = None,
     devices: list[str] | tuple[str, ...] | None = None,
     overlay: bool = False,
     skip_bad_lines: bool = False,
@@ -96,6 +112,10 @@ def trace(
     time_scale: float = 1.0,
     range: tuple[int, int] | None = None,
     scale_footprint: int = 1,
+    order: Order | None = None,
+    time_unit: TimeUnit | None = None,
+    events: Events = "auto",
+    start: float = 0.0,
 ) -> Trace:
     """A trace file; plain or compressed with gzip, zstd or xz.
 
@@ -106,8 +126,12 @@ def trace(
         file until the process ends.
     format : str, optional
         Told from the content if left out.
-    addresses : {"wrap", "reject", "dense"}, optional
-        How its addresses are fitted to the drive.
+    addresses : str, optional
+        How its addresses are fitted to the drive: ``"wrap"``, modulo its size; ``"reject"``, an error beyond it;
+        ``"dense"``, packed in order of first use; ``"compact"``, what it touches in order of address without holes;
+        ``"scale"``, what it touches in order of address onto the whole drive, or ``"scale:0.7"`` onto a share of it:
+        holes shrink or grow, and where that is not enough several pages of the trace share one of the drive. If left
+        out, it is wrapped where at most 5 % of its requests reach past the end of the drive, and refused else.
     devices : sequence of str, optional
         Names of the devices (ASUs, disks, volumes) to play; all if left out.
     overlay : bool, optional
@@ -129,6 +153,18 @@ def trace(
         runs, hot sets and order within a copy stay. Requests, rate, footprint and reuse distances grow by the
         factor, so a drive and caches that grow with it see the same; bursts partly even out. Together with an equal
         `time_scale` the rate stays too.
+    order : {"as-is", "sort", "concatenate"}, optional
+        What is done where times go back. ``"sort"`` sorts by time, with temporary files where memory would not hold
+        the trace; ``"concatenate"`` takes a clock that starts again for a following recording; ``"as-is"`` gives a late
+        request the time of the one before it. Left out, what is certain is done and noted (requests a little late,
+        devices or jobs that ran at once), and anything else is an error with the choice.
+    time_unit : {"ns", "us", "ms", "s"}, optional
+        The unit of the times, where it is not that of the format.
+    events : {"auto", "queue", "issue"}, optional
+        Which events of a block trace are its requests.
+    start : float, optional
+        Share of its requests, 0 to below 1, after which the trace begins; it ends with these. The same load in
+        another order, for a second run that is not the first one again.
 
     Returns
     -------
@@ -156,6 +192,11 @@ def trace(
         raise TraceError(f"{text}: there is no such file", _bundled_hint())
     if repeat < 1:
         raise WorkloadError(f"repeat: found {repeat}, expected 1 or more", parameters=["repeat"])
+    expect_addresses(addresses)
+    if not 0 <= start < 1:
+        raise WorkloadError(
+            f"start: found {start:g}, expected a share from 0 to below 1", "", parameters=["start"]
+        )
     _check_scaling(time_scale, range, scale_footprint)
     names = None if devices is None else tuple(devices)
     return Trace(
@@ -170,6 +211,10 @@ def trace(
         time_scale,
         range,
         scale_footprint,
+        order,
+        time_unit,
+        events,
+        start,
     )
 
 
@@ -226,8 +271,8 @@ def bundled(name: str) -> Trace:
 
     Examples
     --------
-    >>> bundled("pgbench").addresses
-    'wrap'
+    >>> bundled("pgbench").name
+    'bundled:pgbench'
     """
     known = bundled_traces()
     if name not in known:

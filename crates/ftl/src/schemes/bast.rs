@@ -24,7 +24,7 @@ use crate::merge::{
 };
 use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_block::{Rng, below};
-use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -126,6 +126,11 @@ impl BuildScheme for Bast {
         let why = format!("{logs} log blocks by ftl.bast.log-fraction or log-blocks, and one for full merges");
         problems.extend(spare_problem(context, flash, u64::from(logs) + MERGE_RESERVE as u64, &why));
         problems
+    }
+
+    fn table_bytes(settings: &BastSettings, _: u32, geometry: &Geometry) -> u64 {
+        let logs = log_blocks(settings.log_blocks, settings.log_fraction, 1, geometry.blocks());
+        u64::from(logs) * u64::from(geometry.pages_per_block()) * 2
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

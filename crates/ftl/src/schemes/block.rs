@@ -15,7 +15,7 @@ use super::{BuildScheme, SchemeContext};
 use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, audit_map, current_home, spare_problem};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
-use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +61,10 @@ impl BuildScheme for BlockMap {
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
         spare_problem(context, flash, 1, "an erased block for a rewrite").into_iter().collect()
+    }
+
+    fn table_bytes(_: &BlockMapSettings, _: u32, _: &Geometry) -> u64 {
+        0 // a word for each block
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -48,7 +48,7 @@ use crate::{
 };
 use cleaning::Listed;
 use flashwright_block::Nanos;
-use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch};
+use flashwright_nand::{BlockId, Geometry, Lpn, PlaneId, Ppn, prefetch};
 use mapping::{Mapping, NONE};
 use serde::{Deserialize, Serialize};
 use settings::SizeKey;
@@ -94,6 +94,9 @@ struct Figures {
     /// Translation pages written through because the cache could not hold the entries of a block.
     written_through: u64,
 }
+
+/// Bytes of a cached entry in this machine's memory: the slot, its place in the order of replacement, what the policy notes.
+const HELD_ENTRY_BYTES: u64 = 32;
 
 /// Bytes of the page number with which a checkpoint stores an entry that a translation page lacks.
 const LPN_BYTES: u64 = 4;
@@ -197,6 +200,11 @@ impl BuildScheme for Dftl {
             blocks: u64::from(kept) + u64::from(context.streams(flash)) + 1,
             map_pages: u64::from(context.logical_pages).div_ceil(per_page),
         })
+    }
+
+    fn table_bytes(settings: &DftlSettings, logical_pages: u32, geometry: &Geometry) -> u64 {
+        let cached = settings.entries(logical_pages, geometry.pages_per_block());
+        u64::from(logical_pages) * 4 + u64::from(cached) * HELD_ENTRY_BYTES
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -25,7 +25,7 @@ use crate::merge::{
     spare_problem,
 };
 use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
-use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -127,6 +127,11 @@ impl BuildScheme for Fast {
         let why = format!("{logs} log blocks by ftl.fast.log-fraction or log-blocks, and one for full merges");
         problems.extend(spare_problem(context, flash, u64::from(logs) + MERGE_RESERVE as u64, &why));
         problems
+    }
+
+    fn table_bytes(settings: &FastSettings, _: u32, geometry: &Geometry) -> u64 {
+        let logs = log_blocks(settings.log_blocks, settings.log_fraction, 2, geometry.blocks());
+        LogMap::bytes(logs.saturating_mul(geometry.pages_per_block()))
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -36,7 +36,7 @@ use crate::merge::{
 };
 use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_block::Bytes;
-use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use pairs::PairCounts;
 use recent::Recent;
 use schemars::JsonSchema;
@@ -223,6 +223,11 @@ impl BuildScheme for Last {
             format!("{} log blocks by ftl.last.log-fraction or log-blocks, and one for full merges", counts.all());
         problems.extend(spare_problem(context, flash, u64::from(counts.all()) + MERGE_RESERVE as u64, &why));
         problems
+    }
+
+    fn table_bytes(settings: &LastSettings, _: u32, geometry: &Geometry) -> u64 {
+        let logs = log_blocks(settings.log_blocks, settings.log_fraction, 2, geometry.blocks());
+        LogMap::bytes(logs.saturating_mul(geometry.pages_per_block()))
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -10,7 +10,7 @@ use crate::{
     SchemeFigures, SlcContext, VictimChoice, VictimName, Violation, WearSettings,
 };
 use flashwright_block::{Nanos, Seed};
-use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, ProgramOrder};
+use flashwright_nand::{BlockId, Geometry, Lpn, PlaneId, Ppn, ProgramOrder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -179,6 +179,12 @@ pub trait BuildScheme: Sized {
         let _ = (context, flash);
         None
     }
+    /// Bytes of this machine's memory that its own tables take, beside the states of pages and blocks that every scheme has: a
+    /// map of pages, 4 B each, unless it says otherwise.
+    fn table_bytes(settings: &Self::Settings, logical_pages: u32, geometry: &Geometry) -> u64 {
+        let _ = (settings, geometry);
+        u64::from(logical_pages) * 4
+    }
     /// Builds the scheme over erased flash.
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
     /// Different owners that spare areas may name: logical pages, and pages of the scheme's own tables.
@@ -283,6 +289,11 @@ macro_rules! schemes {
             #[must_use]
             pub fn takes_checkpoints(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::TAKES_CHECKPOINTS,)+ }
+            }
+            /// See [`BuildScheme::table_bytes`].
+            #[must_use]
+            pub fn table_bytes(self, settings: &SchemeSettings, logical_pages: u32, geometry: &Geometry) -> u64 {
+                match self { $(SchemeName::$name => $scheme::table_bytes(&settings.$module, logical_pages, geometry),)+ }
             }
             /// The victim policy of the scheme's source.
             #[must_use]

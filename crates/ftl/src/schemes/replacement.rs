@@ -23,7 +23,7 @@ use super::{BuildScheme, SchemeContext};
 use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, Queues, audit_map, spare_problem};
 use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
-use flashwright_nand::{BlockId, Lpn, Ppn, prefetch, table};
+use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,10 @@ impl BuildScheme for Replacement {
         let reserve = context.ftl.schemes.replacement.reserve_blocks;
         let why = format!("ftl.replacement.reserve-blocks = {reserve} for folds, and one replacement");
         spare_problem(context, flash, u64::from(reserve) + 1, &why).into_iter().collect()
+    }
+
+    fn table_bytes(_: &ReplacementSettings, _: u32, _: &Geometry) -> u64 {
+        0 // some words for each block
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {

@@ -3,6 +3,14 @@
 
 const RAMP = ["#2d1160", "#3b3f8f", "#31688e", "#26838f", "#1f9d8a", "#55b96a", "#9ed33f", "#f2e51d"];
 const LEVELS = 64;
+// As in the tables of runs: below this, the two amplifications are shown as one.
+const AMPLIFICATIONS_DIFFER = 0.01;
+const VERDICTS = {
+  settled: "yes",
+  "too-short": "too short",
+  none: "nothing written",
+  "never-cleaned": "no cleaning",
+};
 const SPAN_MAX_S = 120;
 const SPAN_MIN_S = 20;
 const byId = (id) => document.getElementById(id);
@@ -159,6 +167,18 @@ function drawMap(blocks) {
     `framed: erased since the last look (${erased.length} now).`;
 }
 
+/** Whether write amplification by bytes is another figure than that by pages. */
+function differ({ write_amplification: pages, write_amplification_bytes: bytes }) {
+  return pages > 0 && bytes !== null && Math.abs(bytes / pages - 1) > AMPLIFICATIONS_DIFFER;
+}
+
+function paragraph(text) {
+  const made = document.createElement("p");
+  made.className = "caption";
+  made.textContent = text;
+  return made;
+}
+
 function tell(stats) {
   const { served } = stats;
   byId("name").textContent = `${served.name}: ${size(served.bytes)}${served.read_only ? ", read-only" : ""}`;
@@ -174,15 +194,23 @@ function tell(stats) {
     ["drive's clock", time(stats.time_ns)],
   ];
   if (flash) {
+    const ratio = (value) => (value === null ? "none" : value.toFixed(3));
+    const [pages, bytes] = [stats.write_amplification, stats.write_amplification_bytes];
     tiles.unshift(
-      ["write amplification", stats.write_amplification === null ? "none" : stats.write_amplification.toFixed(3)],
+      ...(differ(stats)
+        ? [["write amplification, by pages", ratio(pages)], ["by bytes, as drives count it", ratio(bytes)]]
+        : [["write amplification", ratio(pages)]]),
+      ["settled", VERDICTS[stats.settled.verdict] ?? `NO: ${stats.settled.verdict}`],
     );
     tiles.splice(
       -2,
       0,
       ["blocks erased", count(flash.erases.total)],
       ["blocks free", `${count(stats.blocks_free)} of ${count(stats.blocks)}`],
+      ["holds data", `${Math.round((100 * stats.logical_pages_with_data) / stats.logical_pages)} %`],
     );
+    const said = stats.warnings.map(({ text, mend }) => (mend ? `${text}; try ${mend}` : text));
+    byId("notes").replaceChildren(...[`settled: ${stats.settled.why}`, ...said].map(paragraph));
   }
   for (const layer of stats.host_layers ?? []) {
     const handed = layer.reads.requests + layer.writes.requests + layer.others;
@@ -212,9 +240,12 @@ async function look() {
     tell(stats);
     for (const id of ["amplification", "cleaning"]) byId(id).closest("section").hidden = !stats.flash;
     if (stats.flash) {
+      const page = stats.served.bytes / stats.logical_pages;
+      const bytes = (s) => (s.bytes_written > 0 ? (s.programs * page) / s.bytes_written : null);
       draw("amplification", samples, [
         ["all", "hue-0", share((s) => s.programs)],
         ["cleaning", "hue-1", share((s) => s.programs_gc)],
+        ...(differ(stats) ? [["all, by bytes", "hue-2", bytes]] : []),
       ], { unit: plain });
       draw("cleaning", samples, [
         ["erased", "hue-1", over((s) => s.erases)],

@@ -1,13 +1,15 @@
 //! Figures of a drive while it is served.
 
 use super::HostLayer;
-use super::simulated::{blocks, causes, gc};
+use super::simulated::{amplification_bytes, blocks, causes, gc, precondition};
 use super::{
-    FlashCounts, Gc, HostCounts, RequestCounts, Throughput, TimesByKind, host_layer, ratio, request_counts, throughput,
-    times_by_kind,
+    FlashCounts, Gc, HostCounts, PreconditionReport, RequestCounts, Throughput, TimesByKind, host_layer, ratio,
+    request_counts, throughput, times_by_kind,
 };
 use crate::measure::{Tally, Times};
+use crate::settle::Settled;
 use crate::simulation::Simulation;
+use crate::warnings::{self, Warning};
 use flashwright_block::{BlockDevice, Nanos};
 use flashwright_ftl::{Cause, OpKind};
 use flashwright_host::LayerFigures;
@@ -28,10 +30,23 @@ pub struct LiveFigures {
     pub host: HostCounts,
     /// What the flash did.
     pub flash: FlashCounts,
-    /// Pages programmed per page that the host asked to write. Null if it wrote none.
+    /// Write amplification by pages: pages programmed per page that the host asked to write. Null if it wrote none.
     pub write_amplification: Option<f64>,
+    /// Write amplification by bytes, as drives count it: bytes programmed per byte that the host wrote. Null if it wrote
+    /// none.
+    pub write_amplification_bytes: Option<f64>,
+    /// Whether the write amplification is that of a drive that has settled under its load, as of every other run.
+    pub settled: Settled,
+    /// Warnings about the figures, the most important first; what `settled` says is not among them.
+    pub warnings: Vec<Warning>,
+    /// How the drive was preconditioned.
+    pub precondition: PreconditionReport,
     /// Cleaning.
     pub gc: Gc,
+    /// Pages that the host can address.
+    pub logical_pages: u64,
+    /// Those that hold data; of pages in RAM each counts, though flash may hold it as well.
+    pub logical_pages_with_data: u64,
     /// Blocks of the flash: all of them.
     pub blocks: u64,
     /// Blocks that are erased and good.
@@ -71,7 +86,13 @@ impl LiveFigures {
                 reads_unmapped: Some(counters.reads_unmapped),
             },
             write_amplification: ratio(counters.total(OpKind::Program), measured.pages[1]),
+            write_amplification_bytes: amplification_bytes(ssd, counters.total(OpKind::Program), tally),
+            settled: Settled { mend: None, ..run.settled_now(tally.requests) },
+            warnings: warnings::of_served(run).into_iter().filter(|each| each.code != "not-settled").collect(),
+            precondition: precondition(run),
             gc: gc(ssd, &counters),
+            logical_pages: u64::from(ssd.logical_pages()),
+            logical_pages_with_data: warnings::logical_pages_with_data(ssd),
             blocks: u64::from(ssd.flash().geometry().blocks()),
             blocks_free: blocks(ssd).filter(is_free).count() as u64,
             blocks_worn_out: u64::from(nand.blocks_retired()),

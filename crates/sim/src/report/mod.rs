@@ -69,9 +69,14 @@ pub struct Report {
     pub settled: Option<Settled>,
     /// Warnings about the figures, the most important first.
     pub warnings: Vec<Warning>,
-    /// `flash.programs.total` over `host.pages_written`; below 1 if buffers absorb rewrites. Null in a replay, and if
-    /// the host wrote nothing.
+    /// Write amplification by pages: `flash.programs.total` over `host.pages_written`; below 1 if buffers absorb
+    /// rewrites. A page that a request writes in part counts as a page written. Null in a replay, and if the host wrote
+    /// nothing.
     pub write_amplification: Option<f64>,
+    /// Write amplification by bytes: those of the pages programmed over `requests.bytes_written`. It is what drives
+    /// count (NAND writes over host writes in SMART data), and above `write_amplification` where requests write parts of
+    /// pages. Null in a replay, and if the host wrote nothing.
+    pub write_amplification_bytes: Option<f64>,
     /// `flash.programs.total` over `host.pages_into_flash`: the amplification of the pages that reach the translation
     /// layer. Equal to `write_amplification` if no buffer, scheduler or controller lies before the flash. Null in a
     /// replay, and if no page reached the flash.

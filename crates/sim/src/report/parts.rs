@@ -316,8 +316,12 @@ pub struct Wear {
     pub erases_per_block: ErasesPerBlock,
     /// Blocks retired. Null in a replay.
     pub blocks_worn_out: Option<u32>,
-    /// Pages that the host asked to write, preconditioning included. Null in a replay.
+    /// Pages that the host asked to write, preconditioning included. Counts a page once for each request that touches it,
+    /// however small. Null in a replay.
     pub host_pages_written: Option<u64>,
+    /// Bytes of the writes that succeeded, preconditioning included: what an endurance in bytes or drive writes counts.
+    /// Null in a replay.
+    pub host_bytes_written: Option<u64>,
     /// Host pages written over all page programs that the flash's rated cycles allow. Null if blocks do not wear out.
     pub endurance_efficiency: Option<f64>,
 }

@@ -82,6 +82,7 @@ impl Replayed<'_> {
             settled: None,
             warnings: Vec::new(),
             write_amplification: None,
+            write_amplification_bytes: None,
             write_amplification_into_flash: None,
             gc: Gc::default(),
             merges: MergeCounts::default(),

@@ -8,7 +8,7 @@ use super::{
 use crate::energy::Joules;
 use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
 use crate::simulation::Simulation;
-use flashwright_block::{BlockDevice, Nanos};
+use flashwright_block::{BlockDevice, Nanos, RequestKind};
 use flashwright_ftl::{Cause, Counters, Ftl, MappingCache, Merges, OpKind};
 use flashwright_nand::{BlockId, ErrorCounts, Lpn};
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
@@ -102,6 +102,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         settled: Some(simulation.settled()),
         warnings: crate::warnings::of(simulation),
         write_amplification: ratio(programs, measured.pages[1]),
+        write_amplification_bytes: amplification_bytes(ssd, programs, tally),
         write_amplification_into_flash: ratio(programs, into_flash),
         gc: gc(ssd, &counters),
         merges: figures.merges.map(merges).unwrap_or_default(),
@@ -190,6 +191,11 @@ pub(super) fn causes(counters: &Counters, kind: OpKind) -> Causes {
     }
 }
 
+/// Bytes programmed over bytes that the host wrote; none if it wrote nothing.
+pub(super) fn amplification_bytes(ssd: &Ssd, programs: u64, tally: &Tally) -> Option<f64> {
+    ratio(programs * ssd.flash().geometry().page_size().0, tally.bytes[RequestKind::Write as usize])
+}
+
 pub(super) fn gc(ssd: &Ssd, counters: &Counters) -> Gc {
     let (figures, pages_per_block) = (ssd.figures(), u64::from(ssd.flash().geometry().pages_per_block()));
     Gc {
@@ -255,7 +261,7 @@ fn wear(simulation: &Simulation, erases: &[u32]) -> Wear {
     let variance = erases.iter().map(|e| (f64::from(*e) - mean).powi(2)).sum::<f64>() / n;
     let nand = ssd.flash().nand();
     let budget = nand.cycles_mean().map_or(0.0, |cycles| cycles * f64::from(ssd.flash().geometry().pages()));
-    let (_, written) = simulation.wear();
+    let (_, written, bytes) = simulation.wear();
     Wear {
         erases_per_block: ErasesPerBlock {
             min: erases.iter().min().copied(),
@@ -266,6 +272,7 @@ fn wear(simulation: &Simulation, erases: &[u32]) -> Wear {
         },
         blocks_worn_out: Some(nand.blocks_retired()),
         host_pages_written: Some(written),
+        host_bytes_written: Some(bytes),
         endurance_efficiency: (budget > 0.0).then(|| written as f64 / budget),
     }
 }
@@ -281,7 +288,7 @@ fn busy(times: &BusyTimes, measured: &Measurement) -> Busy {
     Busy { dies: Some(shares(&times.dies, &before.dies)), channels: Some(shares(&times.channels, &before.channels)) }
 }
 
-fn precondition(simulation: &Simulation) -> PreconditionReport {
+pub(super) fn precondition(simulation: &Simulation) -> PreconditionReport {
     let pages_written = simulation.history().host_pages_before();
     let workload = simulation.conditioning().map(|conditioning| SettlingReport {
         ended: conditioning.search(),

@@ -10,8 +10,10 @@ use crate::measure::{Snapshots, Window};
 use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::report::{Cost, Ended, LiveFigures, RunReport};
+use crate::warnings;
 use flashwright_block::{
-    BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, SECTOR_BYTES, Seed, SourceError, Tag,
+    BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed,
+    SourceError, Tag,
 };
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
@@ -40,6 +42,8 @@ pub struct LiveRun {
     pub(super) image: Option<LiveImage>,
     /// What people should know, and have not been told.
     pub(super) notes: Vec<String>,
+    /// After how many pages trimmed it is looked whether trims have emptied the drive.
+    look_at_trims: u64,
 }
 
 /// Pages of preconditioning between two looks at whether to go on.
@@ -106,7 +110,7 @@ impl LiveRun {
         while run.phase == Phase::Precondition && !cancelled() {
             run.step_precondition(STEP)?;
         }
-        Ok(Self { run, completed: 0, started_cpu_s: cpu_seconds(), image: None, notes: Vec::new() })
+        Ok(Self { run, completed: 0, started_cpu_s: cpu_seconds(), image: None, notes: Vec::new(), look_at_trims: 1 })
     }
 
     /// The drive.
@@ -208,9 +212,8 @@ impl LiveRun {
         self.note();
         let mut found =
             RunReport::new(&self.run, Ended::Complete, None, Cost { cpu_s: self.run.cpu_s, requests: self.completed });
-        // What would help is for whoever sends the requests to know.
         let report = &mut found.report;
-        report.warnings.iter_mut().filter(|warning| warning.code == "not-settled").for_each(|each| each.mend = None);
+        report.warnings = warnings::of_served(&self.run);
         report.settled.iter_mut().for_each(|settled| settled.mend = None);
         found
     }
@@ -231,6 +234,25 @@ impl LiveRun {
         self.completed += 1;
         if self.completed >= self.run.history().due() {
             self.note();
+        }
+        if completion.request.kind == RequestKind::Trim {
+            self.note_trims();
+        }
+    }
+
+    /// Says once that trims have emptied much of a drive that was filled.
+    #[cold]
+    fn note_trims(&mut self) {
+        let trimmed = self.run.measurement().pages[RequestKind::Trim as usize];
+        if trimmed < self.look_at_trims {
+            return;
+        }
+        // Each look goes over all blocks, so the next one waits for a twentieth of the drive.
+        self.look_at_trims = trimmed + u64::from(self.ssd().logical_pages()) / 20;
+        let told = warnings::of_served(&self.run).into_iter().find(|warning| warning.code == "trimmed");
+        if let Some(warning) = told {
+            self.notes.push(warning.to_string());
+            self.look_at_trims = u64::MAX;
         }
     }
 }

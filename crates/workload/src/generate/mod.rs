@@ -37,6 +37,7 @@ mod filebench;
 mod generator;
 mod permutation;
 pub use permutation::Permutation;
+mod ranks;
 mod runs;
 mod settings;
 mod spec;
@@ -161,6 +162,7 @@ workloads! {
     strided::Strided,
     hot_cold::HotCold,
     zipf::Zipf,
+    pareto::Pareto,
     dynamic_static::DynamicStatic,
     dftl_a::DftlA,
     dftl_b::DftlB,

@@ -175,6 +175,27 @@ impl Model {
         let model = self.model.as_ref().map_err(Clone::clone)?;
         play(model, plan, self.keys.scale.0, self.keys.rate_scale.0)
     }
+
+    /// Refuses a drive without room for what the trace's own requests use: on it, reuse would be nearer than in the trace.
+    fn expect_room(&self, model: &crate::model::Model, play: &Play) -> Result<(), Fault> {
+        let (wanted, there) = (model.footprint.regions as f64 * self.keys.scale.0, play.regions(model) as f64);
+        if there + 1.0 > wanted {
+            return Ok(());
+        }
+        let region = (REGION_SECTORS * SECTOR_BYTES) as f64;
+        // Rounded down, so that it fits.
+        let fits = (there / model.footprint.regions as f64 * 1e4).floor() / 1e4;
+        Err(Fault::new(
+            "scale",
+            format!(
+                "{}: the trace's requests use {}, and the part of the drive in use has {}",
+                self.keys.scale.0,
+                Bytes((wanted * region) as u64),
+                Bytes(play.space_sectors * SECTOR_BYTES)
+            ),
+            format!("a larger drive, or scale={} to play a load with a smaller footprint", fits.max(1e-4)),
+        ))
+    }
 }
 
 impl Workload for Model {
@@ -209,6 +230,7 @@ impl Workload for Model {
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
         let play = self.play(plan)?;
         let model = self.model.as_ref().map_err(Clone::clone)?;
+        self.expect_room(model, &play)?;
         Ok(Box::new(Player::new(model, play)))
     }
 

@@ -37,8 +37,8 @@ pub fn catalogue() -> Vec<WorkloadInfo> {
 ///
 /// ```
 /// # use flashwright_workload::generate::WorkloadSpec;
-/// let spec: WorkloadSpec = "zipf:write=70%, accesses=.95, depth=32".parse()?;
-/// assert_eq!(spec.to_string(), "zipf:write=0.7,depth=32");
+/// let spec: WorkloadSpec = "hot-cold:write=70%, hot-space=.2, depth=32".parse()?;
+/// assert_eq!(spec.to_string(), "hot-cold:write=0.7,depth=32");
 /// let error = "zip:acesses=2".parse::<WorkloadSpec>().unwrap_err();
 /// assert!(error.to_string().contains("did you mean zipf?"));
 /// # Ok::<(), flashwright_workload::generate::SpecError>(())

@@ -1,6 +1,6 @@
 //! The kinds of values that keys take, each with its text form.
 
-use flashwright_block::{Bytes, Nanos, SECTOR_BYTES};
+use flashwright_block::{Bytes, Nanos, SECTOR_BYTES, read_share};
 
 /// A value that a key can take. Parsing the text of [`Value::text`] gives the same value.
 pub(crate) trait Value: Sized + PartialEq {
@@ -37,14 +37,28 @@ pub struct Share(pub f64);
 
 impl Value for Share {
     fn allowed() -> String {
-        "a share from 0 to 1, such as 0.7".into()
+        "a share from 0 to 1, such as 0.7 or 70%".into()
     }
     fn read(text: &str) -> Option<Self> {
-        let share = match text.strip_suffix('%') {
-            Some(percent) => percent.trim().parse::<f64>().ok()? / 100.0,
-            None => text.parse().ok()?,
-        };
+        let share = read_share(text)?;
         (0.0..=1.0).contains(&share).then_some(Share(share + 0.0)) // + 0.0 turns -0 into 0
+    }
+    fn text(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// An exponent of a law of popularity, no unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Exponent(pub f64);
+
+impl Value for Exponent {
+    fn allowed() -> String {
+        "an exponent from 0 (uniform) to 100, such as 0.99".into()
+    }
+    fn read(text: &str) -> Option<Self> {
+        let exponent = text.parse::<f64>().ok()?;
+        (0.0..=100.0).contains(&exponent).then_some(Exponent(exponent + 0.0))
     }
     fn text(&self) -> String {
         self.0.to_string()

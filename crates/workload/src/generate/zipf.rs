@@ -1,14 +1,16 @@
-//! Zipf's law over chunks of the space, specified as "X % of accesses go to the hottest Y % of the space".
+//! Zipf's law, specified by its exponent theta over the places of requests, as YCSB and fio do, or over chunks of the space
+//! as "X % of accesses go to the hottest Y % of the space".
 //!
-//! Chunk `i` (from 1, hottest first) has weight `i^-alpha`; within a chunk every place is equally likely. X and Y fix
+//! With an exponent there is no table (`ranks.rs`). Without one, chunk `i` (from 1, hottest first) has weight `i^-alpha`; within a chunk every place is equally likely. X and Y fix
 //! alpha: `share(alpha) = sum over i <= Y n of i^-alpha / sum over i <= n of i^-alpha` rises with alpha, and bisection
 //! finds it. An alias table, 8 bytes per chunk, makes draws constant time.
 
 use super::alias::AliasTable;
 use super::common::{Common, Plan, sectors};
 use super::generator::Pattern;
+use super::ranks::{Units, Zipfian};
 use super::settings::settings;
-use super::value::{Placement, Share, Streams};
+use super::value::{Exponent, Placement, Share, Streams};
 use super::{Describe, Fault, Workload};
 use flashwright_block::{Bytes, RequestKind, RequestSource, Rng, SECTOR_BYTES, below};
 use libm::{expm1, log, pow};
@@ -16,9 +18,10 @@ use libm::{expm1, log, pow};
 settings! {
     /// Settings of `zipf`.
     pub struct Zipf {
-        "accesses" accesses: Share = "0.95", "Share of requests that go to the hottest part; at least space, below 1.";
+        "theta" theta: Option<Exponent> = "", "The exponent, as of YCSB and fio: the place of rank k gets 1/k^theta of the requests of the first.";
+        "accesses" accesses: Option<Share> = "", "Without theta: share of requests that go to the hottest part; at least space, below 1; default 0.95.";
         "space" space: Share = "0.2", "The hottest part, as a share of the space; above 0 and below 1.";
-        "chunk" chunk: Bytes = "256KiB", "Popularity is constant within chunks of this size.";
+        "chunk" chunk: Option<Bytes> = "", "Popularity is constant within chunks of this size; default 256KiB, with theta one place of a request.";
         "placement" placement: Placement = "scattered", "Chunks in random order (scattered) or hottest first (identity).";
         "streams" streams: Streams = "none", "Streams that requests name: none, or the class (1, or 2 for the hottest part).";
     }
@@ -26,8 +29,15 @@ settings! {
 
 impl Describe for Zipf {
     const NAME: &'static str = "zipf";
-    const SUMMARY: &'static str = "Zipf's law over chunks: a share of accesses on the hottest share of the space";
+    /// As fio writes it: `zipf:1.2`.
+    const BARE: Option<&'static str> = Some("theta");
+    const SUMMARY: &'static str =
+        "Zipf's law, by its exponent or by the share of accesses on the hottest share of the space";
 }
+
+/// Share of accesses to the hottest part, and size of chunks, where neither they nor an exponent are given.
+const ACCESSES: f64 = 0.95;
+const CHUNK: Bytes = Bytes(256 << 10);
 
 /// Above this the skew no longer changes: all accesses go to the first chunks.
 const ALPHA_MAX: f64 = 6.0;
@@ -37,34 +47,36 @@ impl Workload for Zipf {
         if self.space.0 <= 0.0 || self.space.0 >= 1.0 {
             faults.push(Fault::new("space", self.space.0, "a share above 0 and below 1"));
         }
-        if self.accesses.0 >= 1.0 || self.accesses.0 < self.space.0 {
+        let accesses = self.accesses.map_or(ACCESSES, |share| share.0);
+        if let (Some(theta), Some(_)) = (self.theta, self.accesses) {
+            let found = format!("theta={} and accesses={accesses} together", theta.0);
+            faults.push(Fault::new("theta", found, "one of the two: either gives the other"));
+        } else if accesses >= 1.0 || accesses < self.space.0 && self.theta.is_none() {
             let allowed = format!("a share from {} (that of the space) and below 1", self.space.0);
-            faults.push(Fault::new("accesses", self.accesses.0, allowed));
+            faults.push(Fault::new("accesses", accesses, allowed));
         }
-        if let Some(size) = common.size.filter(|size| *size > self.chunk) {
-            faults.push(Fault::new("chunk", self.chunk, format!("the request size or more, {size}")));
+        let chunk = self.chunk.or(self.theta.is_none().then_some(CHUNK));
+        if let (Some(size), Some(chunk)) = (common.size, chunk)
+            && size > chunk
+        {
+            faults.push(Fault::new("chunk", chunk, format!("the request size or more, {size}")));
         }
     }
 
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
-        let chunk = sectors(self.chunk).min(plan.space_sectors) / plan.align_sectors * plan.align_sectors;
-        if chunk < u64::from(plan.size_sectors) {
-            return Err(Fault::new("chunk", self.chunk, "at least the request size and alignment"));
+        let units = self.units(plan)?;
+        let hottest = hottest_of(self.space.0, units.count);
+        if let Some(theta) = self.theta {
+            let law = Zipfian::new(units.count, theta.0);
+            return Ok(units.source(plan, law, self.placement, self.streams, hottest));
         }
-        let chunks = plan.space_sectors / chunk;
-        let alpha = solve_alpha(self.accesses.0, self.space.0, chunks).ok_or_else(|| {
-            Fault::new(
-                "accesses",
-                self.accesses.0,
-                format!("a share that {chunks} chunks can have on their hottest part"),
-            )
-        })?;
+        let (chunk, chunks) = (units.sectors, units.count);
+        let alpha = self.alpha(chunks)?;
         let mut weights = weights(chunks, alpha).ok_or_else(|| {
             let least = Bytes(plan.space_sectors.div_ceil(CHUNKS_MAX) * SECTOR_BYTES);
-            Fault::new("chunk", self.chunk, format!("chunks of at least {least} on this drive"))
+            Fault::new("chunk", self.chunk.unwrap_or(CHUNK), format!("chunks of at least {least} on this drive"))
         })?;
-        let coldest_hot =
-            weights[usize::try_from(hottest_of(self.space.0, chunks)).unwrap_or(usize::MAX).min(weights.len()) - 1];
+        let coldest_hot = weights[usize::try_from(hottest).unwrap_or(usize::MAX).min(weights.len()) - 1];
         if self.placement == Placement::Scattered {
             shuffle(&mut weights, &mut plan.layout());
         }
@@ -77,9 +89,48 @@ impl Workload for Zipf {
             stream: 0,
             table: AliasTable::new(&weights),
             chunk_sectors: chunk,
-            slots: (chunk - u64::from(plan.size_sectors)) / plan.align_sectors + 1,
+            slots: units.slots,
             align_sectors: plan.align_sectors,
         }))
+    }
+
+    #[allow(clippy::cast_precision_loss)]
+    fn notes(&self, plan: &Plan<'_>) -> Vec<String> {
+        let Ok(units) = self.units(plan) else { return Vec::new() };
+        let Ok(theta) = self.theta.map_or_else(|| self.alpha(units.count), |theta| Ok(theta.0)) else {
+            return Vec::new();
+        };
+        let hottest = hottest_of(self.space.0, units.count);
+        let share = power_sum(hottest, theta) / power_sum(units.count, theta);
+        let what = if units.slots > 1 || self.theta.is_none() { "chunks" } else { "places" };
+        vec![format!(
+            "Zipf with exponent {theta:.4} over {} {what} of {}: the hottest {:.3} % of them get {:.1} % of the accesses",
+            units.count,
+            Bytes(units.sectors * SECTOR_BYTES),
+            hottest as f64 / units.count as f64 * 100.0,
+            share * 100.0,
+        )]
+    }
+}
+
+impl Zipf {
+    /// What is ranked by popularity.
+    fn units(&self, plan: &Plan<'_>) -> Result<Units, Fault> {
+        let Some(size) = self.chunk.or(self.theta.is_none().then_some(CHUNK)) else { return Ok(Units::places(plan)) };
+        let chunk = sectors(size).min(plan.space_sectors) / plan.align_sectors * plan.align_sectors;
+        if chunk < u64::from(plan.size_sectors) {
+            return Err(Fault::new("chunk", size, "at least the request size and alignment"));
+        }
+        let slots = (chunk - u64::from(plan.size_sectors)) / plan.align_sectors + 1;
+        Ok(Units { count: plan.space_sectors / chunk, sectors: chunk, slots })
+    }
+
+    /// The exponent that gives the hottest part its share.
+    fn alpha(&self, chunks: u64) -> Result<f64, Fault> {
+        let accesses = self.accesses.map_or(ACCESSES, |share| share.0);
+        solve_alpha(accesses, self.space.0, chunks).ok_or_else(|| {
+            Fault::new("accesses", accesses, format!("a share that {chunks} chunks can have on their hottest part"))
+        })
     }
 }
 

@@ -61,7 +61,14 @@ pub enum FitError {
 /// # Ok::<(), flashwright_workload::model::FitError>(())
 /// ```
 pub fn fit(path: impl AsRef<FilePath>, options: &TraceOptions, most: Option<u64>) -> Result<Model, FitError> {
-    let mut reader = TraceReader::open(path, options)?;
+    fit_to(&mut TraceReader::open(path, options)?, most)
+}
+
+/// As [`fit`], to what a reader has left.
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_to(reader: &mut TraceReader, most: Option<u64>) -> Result<Model, FitError> {
     let (mut fitting, mut batch) = (Fitting::new(), Vec::with_capacity(BATCH));
     let mut left = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     while left > 0 {

@@ -49,7 +49,7 @@ mod tree;
 
 pub use chances::{Choice, Spot};
 pub use file::{Direction, Fitted, Footprint, Model, ModelError};
-pub use fit::{FitError, Fitting, fit};
+pub use fit::{FitError, Fitting, fit, fit_to};
 pub use gaps::Arrivals;
 pub use kinds::Mix;
 pub(crate) use play::{Arrival, Play, Player, REGION_SECTORS, largest};

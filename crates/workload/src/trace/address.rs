@@ -5,17 +5,33 @@
 //! | `wrap` | modulo the drive's size; a request across the end becomes two | none |
 //! | `reject` | as it is; past the end is an error | none |
 //! | `dense` | the n-th page touched first is page n of the drive; a request over pages that are not neighbours there becomes several | about 20 B a page touched |
+//! | `compact` | touched sectors are numbered in order of address, so holes vanish | [`Footprint`] |
+//! | `scale` | in order of address, onto a share of the drive: holes shrink or grow, and where that is not enough, several pages of the trace share one of the drive | [`Footprint`] |
+//!
+//! Unless one is chosen, a trace is wrapped if few of its requests reach past the end of the drive, and refused if many do
+//! ([`WRAPPED_MAX`]): wrapped addresses meet data of others, so the drive would play another load.
 //!
 //! `dense` suits studies of write amplification: holes that a trace never touches would hold no data. A trim does not
-//! touch pages: the untouched pages that it covers are left out.
+//! touch pages: the untouched pages that it covers are left out. `compact` and `scale` take a first pass over the trace.
 
+use super::footprint::Footprint;
 use flashwright_block::{Bytes, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+/// The share of requests past the end of the drive from which on a trace is refused unless `wrap` was asked for. Up to it, the
+/// requests that meet data of others are too few to show in figures given to a few percent.
+pub const WRAPPED_MAX: f64 = 0.05;
+
+/// Sectors of the pages that `scale` keeps together: 4 KiB, the page of file systems.
+const SCALE_SECTORS: u64 = 8;
+
 /// How addresses are fitted to a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AddressMap {
+    /// Nothing was asked for: as [`AddressMap::Wrap`], but an error if more than [`WRAPPED_MAX`] of the requests reach past the
+    /// drive's end.
+    WrapFew,
     /// Modulo the drive's size. A request that crosses the end becomes two: up to the end, and from sector 0.
     Wrap,
     /// As they are; one past the drive's end is an error.
@@ -24,6 +40,13 @@ pub enum AddressMap {
     Dense {
         /// Size of a page, a multiple of 512 B; 4 KiB is usual.
         page: Bytes,
+    },
+    /// The n-th touched sector in order of address becomes sector n.
+    Compact,
+    /// Onto this share of the drive, in order of address.
+    Scale {
+        /// Above 0, at most 1.
+        share: f64,
     },
 }
 
@@ -35,9 +58,22 @@ impl AddressMap {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            AddressMap::Wrap => "wrap",
+            AddressMap::WrapFew | AddressMap::Wrap => "wrap",
             AddressMap::Reject => "reject",
             AddressMap::Dense { .. } => "dense",
+            AddressMap::Compact => "compact",
+            AddressMap::Scale { .. } => "scale",
+        }
+    }
+
+    /// Whether the map depends on all addresses of the trace, so that [`Mapped::fitted`] needs a [`Footprint`] of units of
+    /// this many sectors; `granule` is the largest that all requests of the trace are whole multiples of.
+    #[must_use]
+    pub fn unit_sectors(&self, granule: u64) -> Option<u64> {
+        match self {
+            AddressMap::Compact => Some(granule),
+            AddressMap::Scale { .. } => Some(SCALE_SECTORS),
+            _ => None,
         }
     }
 }
@@ -50,7 +86,18 @@ impl std::str::FromStr for AddressMap {
             "wrap" => Ok(AddressMap::Wrap),
             "reject" => Ok(AddressMap::Reject),
             "dense" => Ok(AddressMap::DENSE),
-            other => Err(MapError::Unknown { found: other.to_owned() }),
+            "compact" => Ok(AddressMap::Compact),
+            "scale" => Ok(AddressMap::Scale { share: 1.0 }),
+            other => {
+                let share = other.strip_prefix("scale:").and_then(|share| match share.strip_suffix('%') {
+                    Some(percent) => Some(percent.trim().parse::<f64>().ok()? / 100.0),
+                    None => share.trim().parse().ok(),
+                });
+                match share {
+                    Some(share) if share > 0.0 && share <= 1.0 => Ok(AddressMap::Scale { share }),
+                    _ => Err(MapError::Unknown { found: other.to_owned() }),
+                }
+            }
         }
     }
 }
@@ -60,7 +107,9 @@ impl std::str::FromStr for AddressMap {
 #[non_exhaustive]
 pub enum MapError {
     /// The name is unknown.
-    #[error("there is no address map {found:?}; known: wrap, reject, dense")]
+    #[error(
+        "addresses: found {found:?}, expected wrap, reject, dense, compact, scale or scale:SHARE with a share up to 1"
+    )]
     Unknown {
         /// As the user wrote it.
         found: String,
@@ -76,7 +125,7 @@ pub enum MapError {
     /// The request reaches past the end of the drive.
     #[error(
         "request {request} reaches sector {end_sector}, but the drive has {device_sectors}: \
-         choose a larger drive, --addresses wrap or --addresses dense"
+         choose a larger drive, --addresses scale, compact, dense or wrap"
     )]
     PastEnd {
         /// Number of the request in the stream, from 1.
@@ -101,7 +150,7 @@ pub enum MapError {
     /// More distinct pages than the drive has.
     #[error(
         "the trace touches more than {pages} pages of {page} (request {request}); the drive has {pages}: \
-         choose a larger drive or --addresses wrap"
+         choose a larger drive or --addresses scale"
     )]
     PagesUsedUp {
         /// Pages of the drive.
@@ -111,6 +160,54 @@ pub enum MapError {
         /// Number of the request in the stream, from 1.
         request: u64,
     },
+    /// Most of the trace lies past the end of the drive, and nobody asked for wrapping.
+    #[error(
+        "{} of {} reach past the end of the drive ({} of {}): wrapped around it they would meet data of others. Choose \
+         --addresses scale, which fits what the trace touches to the drive; compact or dense, if that is less than the \
+         drive; wrap; or a larger drive",
+        percent(.past, .requests),
+        looked_at(.requests, .whole),
+        size(.device_sectors),
+        size(.end_sector)
+    )]
+    Mostly {
+        /// Requests past the end.
+        past: u64,
+        /// Requests looked at.
+        requests: u64,
+        /// Whether these are all of the trace.
+        whole: bool,
+        /// One past the last sector of these.
+        end_sector: u64,
+        /// Size of the drive.
+        device_sectors: u64,
+    },
+    /// What the trace touches is more than the drive.
+    #[error(
+        "the trace touches {}, and the drive has {}: choose a larger drive or --addresses scale",
+        size(.touched_sectors),
+        size(.device_sectors)
+    )]
+    Beyond {
+        /// What the trace touches.
+        touched_sectors: u64,
+        /// Size of the drive.
+        device_sectors: u64,
+    },
+}
+
+/// A share in whole percent.
+fn percent(part: &u64, of: &u64) -> String {
+    let of = u128::from((*of).max(1));
+    format!("{} %", (u128::from(*part) * 100 + of / 2) / of)
+}
+
+fn looked_at(requests: &u64, whole: &bool) -> String {
+    format!("the trace's {}{requests} requests", if *whole { "" } else { "first " })
+}
+
+fn size(sectors: &u64) -> Bytes {
+    Bytes(sectors.saturating_mul(SECTOR_BYTES))
 }
 
 impl From<MapError> for SourceError {
@@ -130,8 +227,44 @@ pub struct MapReport {
     pub split: u64,
     /// Distinct pages touched (`dense`).
     pub pages: u64,
-    /// Trims left out because they cover untouched pages only (`dense`).
+    /// Trims left out because they cover untouched pages only (`dense`, `compact`), or less than a page of the drive (`scale`).
     pub trims_left_out: u64,
+    /// Pages of 4 KiB that the trace touches, and those of the drive that they share, where these are fewer (`scale`).
+    pub shared: Option<(u64, u64)>,
+}
+
+/// A map that follows the order of addresses.
+struct Ordered {
+    footprint: Footprint,
+    /// Sectors of a unit.
+    unit: u64,
+    /// Units of the drive that are used, from its start.
+    room: u64,
+}
+
+impl Ordered {
+    /// The unit of the drive for a unit of the trace: straight lines between the ends of what the trace touches. If that fits,
+    /// it keeps its size and the holes get the rest of the room; if not, the holes vanish and all else shrinks.
+    fn place(&self, unit: u64) -> u64 {
+        let (touched, holes) = (self.footprint.units(), self.footprint.holes());
+        let (below, holes_below) = self.footprint.below(unit);
+        let part = |of: u64, from: u64, to: u64| {
+            // At most `to`, since `of` is at most `from`.
+            (u128::from(of) * u128::from(to)).checked_div(u128::from(from)).unwrap_or(0) as u64
+        };
+        if touched <= self.room {
+            below + part(holes_below, holes, self.room - touched)
+        } else {
+            part(below, touched, self.room)
+        }
+    }
+
+    /// The sector of the drive for a sector of the trace; within a touched unit it keeps its place.
+    fn sector(&self, sector: u64) -> u64 {
+        let (unit, within) = (sector / self.unit, sector % self.unit);
+        let start = self.place(unit) * self.unit;
+        if within > 0 && self.footprint.touches(unit) { start + within } else { start }
+    }
 }
 
 /// A source whose addresses fit a drive.
@@ -145,6 +278,7 @@ pub struct Mapped<S> {
     next: usize,
     failure: Option<SourceError>,
     dense: Dense,
+    ordered: Option<Ordered>,
     report: MapReport,
 }
 
@@ -166,7 +300,35 @@ impl<S: RequestSource> Mapped<S> {
         let dense = Dense { page, page_sectors, pages_max, places: HashMap::default() };
         let (taken, ready) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
         let report = MapReport::default();
-        Ok(Mapped { inner, map, device_sectors, taken, ready, next: 0, failure: None, dense, report })
+        Ok(Mapped { inner, map, device_sectors, taken, ready, next: 0, failure: None, dense, ordered: None, report })
+    }
+
+    /// As [`Mapped::new`], for a map that depends on all addresses: `footprint` is what `inner` touches, in units of
+    /// [`AddressMap::unit_sectors`].
+    ///
+    /// # Errors
+    /// [`MapError::Beyond`] if a compact footprint is larger than the drive, [`MapError::Page`] if the share of the drive has
+    /// no room for one page.
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most the drive
+    pub fn fitted(inner: S, map: AddressMap, footprint: Footprint, device_sectors: u64) -> Result<Self, MapError> {
+        let unit = footprint.unit_sectors();
+        let room = match map {
+            AddressMap::Scale { share } if share < 1.0 => (device_sectors as f64 * share) as u64 / unit,
+            _ => device_sectors / unit,
+        };
+        let touched = footprint.units();
+        if map == AddressMap::Compact && touched > room {
+            return Err(MapError::Beyond { touched_sectors: touched * unit, device_sectors });
+        }
+        if room == 0 {
+            return Err(MapError::Page { page: Bytes(unit * SECTOR_BYTES), device_sectors });
+        }
+        // A compact footprint has no room for holes.
+        let room = if map == AddressMap::Compact { touched.max(1) } else { room };
+        let mut mapped = Mapped::new(inner, map, device_sectors)?;
+        mapped.report.shared = (touched > room).then_some((touched, room));
+        mapped.ordered = Some(Ordered { footprint, unit, room });
+        Ok(mapped)
     }
 
     /// The counts so far.
@@ -196,7 +358,8 @@ impl<S: RequestSource> Mapped<S> {
         let before = self.ready.len();
         match self.map {
             AddressMap::Reject => self.reject(request)?,
-            AddressMap::Wrap => self.wrap(request)?,
+            AddressMap::WrapFew | AddressMap::Wrap => self.wrap(request)?,
+            AddressMap::Compact | AddressMap::Scale { .. } => self.keep_order(request)?,
             AddressMap::Dense { .. } => {
                 self.dense.map(request, self.report.requests, &mut self.ready)?;
                 self.report.pages = self.dense.places.len() as u64;
@@ -213,6 +376,30 @@ impl<S: RequestSource> Mapped<S> {
             return Err(MapError::PastEnd { request: self.report.requests, end_sector, device_sectors });
         }
         self.ready.push(request);
+        Ok(())
+    }
+
+    fn keep_order(&mut self, request: Request) -> Result<(), MapError> {
+        let ordered = self.ordered.as_ref().expect("made by `fitted`, as the map needs it");
+        let first_sector = ordered.sector(request.first_sector);
+        let end = ordered.room * ordered.unit;
+        if request.kind == RequestKind::Trim {
+            // Of what it covers, the pages that are there.
+            let past = ordered.sector(request.end_sector()).min(end);
+            match u32::try_from(past.saturating_sub(first_sector)) {
+                Ok(sectors) if sectors > 0 => self.ready.push(Request { first_sector, sectors, ..request }),
+                _ => self.report.trims_left_out += 1,
+            }
+            return Ok(());
+        }
+        let sectors = u64::from(request.sectors);
+        // A request as large as before reaches past the end where pages are shared: it is moved down by whole units.
+        let down = (first_sector + sectors).saturating_sub(end).next_multiple_of(ordered.unit);
+        let Some(first_sector) = first_sector.checked_sub(down) else {
+            let (request, sectors) = (self.report.requests, request.sectors);
+            return Err(MapError::Larger { request, sectors, device_sectors: end });
+        };
+        self.ready.push(Request { first_sector, ..request });
         Ok(())
     }
 
@@ -295,7 +482,7 @@ impl<S: RequestSource> RequestSource for Mapped<S> {
             self.ready.clear();
             self.next = 0;
             self.failure = None;
-            self.report = MapReport { pages: self.report.pages, ..MapReport::default() };
+            self.report = MapReport { pages: self.report.pages, shared: self.report.shared, ..MapReport::default() };
         }
         Ok(starts)
     }

@@ -5,7 +5,7 @@ use super::devices;
 use super::error::TraceError;
 use super::formats::{self, Format, Writing};
 use super::options::{Layout, TraceOptions, TraceStats};
-use super::reader::TraceReader;
+use super::reader::{Doubt, TraceReader};
 use super::record::{About, Encode, Held, KnownDevice, Output};
 use flashwright_block::{Nanos, Request, RequestKind};
 use std::fs::{self, File};
@@ -40,6 +40,10 @@ pub struct ConvertReport {
     pub lost_process: u64,
     /// The counts of the reader.
     pub read: TraceStats,
+    /// What was done to read it: files read together, events taken, how times were put in order.
+    pub notes: Vec<String>,
+    /// What speaks against the figures of the trace.
+    pub doubts: Vec<Doubt>,
 }
 
 /// Writes a trace request by request. Dropped without [`TraceWriter::finish`], it leaves nothing behind.
@@ -189,12 +193,22 @@ pub fn convert(
     }
     let mut report = writer.finish()?;
     report.read = reader.stats();
+    report.notes = reader.notes().to_vec();
+    report.doubts = reader.doubts().to_vec();
     Ok(report)
 }
 
 fn writing(format: &'static Format) -> Result<&'static Writing, TraceError> {
     let not = || TraceError::NotWritable { name: format.name(), writable: formats::names(Format::writable) };
     format.writing.as_ref().ok_or_else(not)
+}
+
+/// What is said of a trace, and what was done to read it, so that it stays known.
+pub(crate) fn noted(said: &str, done: &[String], doubts: &[Doubt]) -> String {
+    let done = done.iter().map(String::as_str);
+    let doubts = doubts.iter().map(|doubt| doubt.text.as_str());
+    let all: Vec<&str> = std::iter::once(said).chain(done).chain(doubts).filter(|text| !text.is_empty()).collect();
+    all.join("; ")
 }
 
 fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel) -> About {
@@ -206,7 +220,7 @@ fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel) -> Ab
     });
     About {
         label: or(&label.label, reader.label()),
-        note: or(&label.note, reader.note()),
+        note: noted(&or(&label.note, reader.note()), reader.notes(), reader.doubts()),
         origin: or(&label.origin, reader.origin()),
         requests: None,
         // Overlaid devices share their addresses, and copies and ranges have others: afterwards they are one.

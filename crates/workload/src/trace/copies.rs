@@ -1,4 +1,5 @@
-//! A trace with a larger footprint: several copies of it side by side, merged by arrival.
+//! A trace with a larger footprint: several copies of it side by side, merged by arrival. One copy alone may begin at another
+//! of the trace's requests too ([`TraceOptions::start`]), to play the same load in another order.
 //!
 //! ```text
 //!  copy 0:  |a b c d e f|               every copy is the whole trace, in an address space of its own.
@@ -13,7 +14,7 @@
 
 use super::error::TraceError;
 use super::options::{TraceOptions, TraceStats};
-use super::reader::TraceReader;
+use super::reader::{Doubt, TraceReader};
 use flashwright_block::{Nanos, Request, RequestKind};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -33,12 +34,22 @@ pub(crate) struct Measured {
     pub(crate) end_sector: u64,
     pub(crate) stats: TraceStats,
     pub(crate) devices: u32,
+    pub(crate) notes: Vec<String>,
+    pub(crate) doubts: Vec<Doubt>,
 }
 
 /// Reads the whole trace once.
 pub(crate) fn measure(path: &Path, options: &TraceOptions) -> Result<Measured, TraceError> {
     let mut reader = TraceReader::open(path, options)?;
-    let mut found = Measured { requests: 0, last: Nanos(0), end_sector: 0, stats: TraceStats::default(), devices: 0 };
+    let mut found = Measured {
+        requests: 0,
+        last: Nanos(0),
+        end_sector: 0,
+        stats: TraceStats::default(),
+        devices: 0,
+        notes: Vec::new(),
+        doubts: Vec::new(),
+    };
     while reader.read_each(BATCH, |request, device| {
         found.requests += 1;
         found.last = request.arrival;
@@ -49,6 +60,8 @@ pub(crate) fn measure(path: &Path, options: &TraceOptions) -> Result<Measured, T
     })? > 0
     {}
     found.stats = reader.stats();
+    found.notes = reader.notes().to_vec();
+    found.doubts = reader.doubts().to_vec();
     Ok(found)
 }
 
@@ -210,9 +223,10 @@ pub(crate) struct Copies {
 }
 
 impl Copies {
+    #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of them
     pub(crate) fn open(path: &Path, options: &TraceOptions) -> Result<Self, TraceError> {
         let count = u64::from(options.copies);
-        let plain = TraceOptions { copies: 1, time_scale: 1.0, ..options.clone() };
+        let plain = TraceOptions { copies: 1, start: 0.0, time_scale: 1.0, ..options.clone() };
         let once = measure(path, &plain)?;
         let stride = once.end_sector.next_multiple_of(ALIGN_SECTORS);
         if stride.checked_mul(count).is_none_or(|end| end > u64::MAX / 512) {
@@ -221,11 +235,12 @@ impl Copies {
         }
         // One mean gap from the last request to the first.
         let period = once.last + Nanos(once.last.0 / once.requests.saturating_sub(1).max(1));
+        let start = (once.requests as f64 * options.start.clamp(0.0, 1.0)) as u64;
         let mut lanes = Vec::new();
         for copy in 0..count {
             let lane = Lane::whole(path, &plain, copy * stride, Nanos(0))?;
             // Below 2^64: the requests of a file, at most 64 times.
-            let mut lane = lane.rotated(copy * once.requests / count, period)?;
+            let mut lane = lane.rotated((start + copy * once.requests / count) % once.requests.max(1), period)?;
             lane.flush_sector = 0;
             lane.first_device = once.devices * u32::try_from(copy).unwrap_or(u32::MAX);
             lanes.push(lane);

@@ -169,13 +169,15 @@ fn check_wanted(path: &Path, devices: &[KnownDevice], filter: &DeviceFilter) -> 
     Ok(())
 }
 
-/// The first pass: every device with its span and its requests, in order of names.
-pub(crate) fn scan(path: &Path, format: &Format, setup: &Setup) -> Result<Vec<KnownDevice>, TraceError> {
+/// The first pass: every device with its span and its requests, in order of names; and whether no time goes back.
+pub(crate) fn scan(path: &Path, format: &Format, setup: &Setup) -> Result<(Vec<KnownDevice>, bool), TraceError> {
     let mut decoder = (format.open)(Input::open(path)?, setup)?;
     let (mut names, mut tally, mut records) = (DeviceTable::default(), Tally::default(), Vec::with_capacity(BATCH));
     let mut found: Vec<(u64, u64)> = Vec::new();
+    let (mut last, mut in_order) = (0, true);
     loop {
         records.clear();
+        tally.sections.clear();
         decoder.fill(&mut Sink { records: &mut records, devices: &mut names, tally: &mut tally }, BATCH)?;
         if records.is_empty() {
             break;
@@ -185,6 +187,8 @@ pub(crate) fn scan(path: &Path, format: &Format, setup: &Setup) -> Result<Vec<Kn
             let (end, requests) = &mut found[record.device as usize];
             *end = (*end).max(record.first_sector + u64::from(record.sectors));
             *requests += 1;
+            in_order &= record.time >= last;
+            last = record.time;
         }
     }
     let mut devices: Vec<_> = (found.iter().zip(names.names()))
@@ -195,7 +199,7 @@ pub(crate) fn scan(path: &Path, format: &Format, setup: &Setup) -> Result<Vec<Kn
         })
         .collect();
     devices.sort_by(|a, b| natural(&a.name, &b.name));
-    Ok(devices)
+    Ok((devices, in_order))
 }
 
 /// Sort key of a text with numbers by value: `disk2` before `disk10`.

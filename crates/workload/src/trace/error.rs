@@ -88,7 +88,7 @@ pub enum TraceError {
     Ambiguous {
         /// The file.
         path: PathBuf,
-        /// Names of the formats that fit.
+        /// Names of the formats that fit, each with what it would mean.
         could_be: String,
     },
     /// The format name is unknown.
@@ -123,6 +123,22 @@ pub enum TraceError {
         /// The file.
         path: PathBuf,
         /// What does not fit, and what to try.
+        what: String,
+    },
+    /// Times go back, and what that means is the user's choice.
+    #[error("{path}: {what}", path = .path.display())]
+    TimesGoBack {
+        /// The file.
+        path: PathBuf,
+        /// Where and how often, and the choices.
+        what: String,
+    },
+    /// The content fits a format by its columns, but not by what they would mean.
+    #[error("{path}: {what}", path = .path.display())]
+    Implausible {
+        /// The file.
+        path: PathBuf,
+        /// What would follow, and what to try.
         what: String,
     },
     /// An option has an invalid value.

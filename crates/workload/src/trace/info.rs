@@ -3,7 +3,7 @@
 use super::address::PageHasher;
 use super::error::TraceError;
 use super::options::{DeviceSpan, Layout, TraceOptions, TraceStats};
-use super::reader::TraceReader;
+use super::reader::{Doubt, TraceReader};
 use flashwright_block::{Nanos, Request, RequestKind, SECTOR_BYTES};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -69,6 +69,10 @@ pub struct TraceInfo {
     pub devices: Vec<DeviceSpan>,
     /// The counts of the reader.
     pub stats: TraceStats,
+    /// What was done to read it: files read together, events taken, how times were put in order.
+    pub notes: Vec<String>,
+    /// What speaks against these figures.
+    pub doubts: Vec<Doubt>,
 }
 
 /// Pages are counted in this size.
@@ -99,6 +103,8 @@ impl TraceInfo {
         info.note = reader.note().to_owned();
         info.devices = reader.devices();
         info.stats = reader.stats();
+        info.notes = reader.notes().to_vec();
+        info.doubts = reader.doubts().to_vec();
         Ok(info)
     }
 }

@@ -1,10 +1,11 @@
 //! Several traces as tenants of one drive.
 
-use super::convert::{ConvertReport, TraceLabel, TraceWriter};
+use super::convert::{ConvertReport, TraceLabel, TraceWriter, noted};
 use super::copies::{ALIGN_SECTORS, Lane, Lanes, Measured, measure};
 use super::error::TraceError;
 use super::formats;
 use super::options::{TraceOptions, TraceStats};
+use super::reader::Doubt;
 use super::record::{About, KnownDevice};
 use flashwright_block::Nanos;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ pub fn merge(
 ) -> Result<ConvertReport, TraceError> {
     let target = formats::find(format)?;
     let (mut lanes, mut devices, mut base) = (Vec::new(), Vec::new(), 0_u64);
-    let mut read = TraceStats::default();
+    let (mut read, mut notes, mut doubts) = (TraceStats::default(), Vec::new(), Vec::new());
     for tenant in tenants {
         let found = measure(&tenant.path, &tenant.options)?;
         let span = found.end_sector.next_multiple_of(ALIGN_SECTORS);
@@ -52,9 +53,13 @@ pub fn merge(
             what: "the traces together reach past 2^64 B; keep a range of them".to_owned(),
         })?;
         add(&mut read, &found);
+        notes.extend(found.notes.iter().map(|text| format!("{}: {text}", tenant.name)));
+        let named = |doubt: Doubt| Doubt { text: format!("{}: {}", tenant.name, doubt.text), ..doubt };
+        doubts.extend(found.doubts.into_iter().map(named));
     }
     let mut lanes = Lanes::new(lanes)?;
     let TraceLabel { label, note, origin } = label.clone();
+    let note = noted(&note, &notes, &doubts);
     let about = About { label, note, origin, requests: None, devices: Some(devices) };
     let mut writer = TraceWriter::begin(to.as_ref(), target, &about)?;
     let mut batch = Vec::with_capacity(BATCH);
@@ -63,7 +68,7 @@ pub fn merge(
         batch.clear();
     }
     let mut report = writer.finish()?;
-    report.read = read;
+    (report.read, report.notes, report.doubts) = (read, notes, doubts);
     Ok(report)
 }
 
@@ -76,4 +81,5 @@ fn add(all: &mut TraceStats, found: &Measured) {
     all.empty_requests += more.empty_requests;
     all.filtered_out += more.filtered_out;
     all.out_of_order += more.out_of_order;
+    all.reordered += more.reordered;
 }

@@ -25,29 +25,37 @@
 //! ```
 
 mod address;
+mod brothers;
 mod convert;
 mod copies;
 mod detect;
 mod devices;
 mod error;
+mod footprint;
 mod formats;
 mod fwt;
 mod info;
 mod input;
 mod merge;
 mod options;
+mod order;
 mod parse;
+mod plausible;
 mod reader;
 mod record;
+mod sorting;
 mod text;
+mod window;
 
 pub(crate) use address::PageHasher;
-pub use address::{AddressMap, MapError, MapReport, Mapped};
+pub use address::{AddressMap, MapError, MapReport, Mapped, WRAPPED_MAX};
 pub use convert::{ConvertReport, TraceLabel, TraceWriter, convert};
 pub use detect::detect;
 pub use error::TraceError;
+pub use footprint::Footprint;
 pub use formats::{Format, all as formats, find as find_format};
 pub use info::TraceInfo;
 pub use merge::{Tenant, merge};
-pub use options::{DeviceFilter, DeviceSpan, Layout, TraceOptions, TraceStats};
-pub use reader::TraceReader;
+pub use options::{DeviceFilter, DeviceSpan, Event, Layout, TimeUnit, TraceOptions, TraceStats};
+pub use order::Order;
+pub use reader::{Doubt, DoubtKind, TraceReader};

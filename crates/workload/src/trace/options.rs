@@ -1,6 +1,9 @@
 //! How a trace is to be read.
 
+use super::error::TraceError;
+use super::order::Order;
 use std::ops::Range;
+use std::str::FromStr;
 
 /// How to read a trace. The default reads every device, lays them end to end and stops at the first bad line.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +27,106 @@ pub struct TraceOptions {
     /// How many copies of the trace are laid side by side, 1 to 64, to scale its footprint. Each begins at another of
     /// its requests; requests and rate grow by the same factor.
     pub copies: u32,
+    /// What to do where times go back. `None`: what is certain, else an error with the choice.
+    pub order: Option<Order>,
+    /// The unit of the times; that of the format if `None`.
+    pub time_unit: Option<TimeUnit>,
+    /// Which events of a block trace are the requests. `None`: queue events; issue events where there are no others.
+    pub events: Option<Event>,
+    /// Share of the requests, from 0 to below 1, after which the trace begins; it ends with its beginning.
+    pub start: f64,
+}
+
+/// The unit of the times of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl TimeUnit {
+    /// All of them.
+    pub const ALL: [TimeUnit; 4] = [TimeUnit::Ns, TimeUnit::Us, TimeUnit::Ms, TimeUnit::S];
+
+    /// Its name for `--time-unit`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Ns => "ns",
+            TimeUnit::Us => "us",
+            TimeUnit::Ms => "ms",
+            TimeUnit::S => "s",
+        }
+    }
+
+    /// How many digits after the point give nanoseconds.
+    pub(crate) fn digits(self) -> usize {
+        match self {
+            TimeUnit::Ns => 0,
+            TimeUnit::Us => 3,
+            TimeUnit::Ms => 6,
+            TimeUnit::S => 9,
+        }
+    }
+}
+
+impl FromStr for TimeUnit {
+    type Err = TraceError;
+
+    fn from_str(text: &str) -> Result<Self, TraceError> {
+        TimeUnit::ALL.into_iter().find(|unit| unit.name() == text).ok_or_else(|| TraceError::Option {
+            option: "time_unit",
+            found: format!("{text:?}"),
+            expected: "ns, us, ms or s",
+        })
+    }
+}
+
+/// An event of a block trace that may be a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Event {
+    /// Q: a request enters the block layer.
+    #[default]
+    Queue,
+    /// D: the scheduler issues a request to the driver, merged and in its order.
+    Issue,
+}
+
+impl Event {
+    /// Its name for `--events`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Event::Queue => "queue",
+            Event::Issue => "issue",
+        }
+    }
+
+    /// Its letter in blkparse.
+    pub(crate) fn letter(self) -> u8 {
+        match self {
+            Event::Queue => b'Q',
+            Event::Issue => b'D',
+        }
+    }
+}
+
+impl FromStr for Event {
+    type Err = TraceError;
+
+    fn from_str(text: &str) -> Result<Self, TraceError> {
+        [Event::Queue, Event::Issue].into_iter().find(|event| event.name() == text).ok_or_else(|| TraceError::Option {
+            option: "events",
+            found: format!("{text:?}"),
+            expected: "auto, queue or issue",
+        })
+    }
 }
 
 impl Default for TraceOptions {
@@ -37,6 +140,10 @@ impl Default for TraceOptions {
             time_scale: 1.0,
             range: None,
             copies: 1,
+            order: None,
+            time_unit: None,
+            events: None,
+            start: 0.0,
         }
     }
 }
@@ -116,4 +223,6 @@ pub struct TraceStats {
     pub filtered_out: u64,
     /// Requests that arrived before their predecessor in the file and were moved up to its time.
     pub out_of_order: u64,
+    /// Requests that were late in the file and were sorted into their place.
+    pub reordered: u64,
 }

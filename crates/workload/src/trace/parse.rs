@@ -210,6 +210,15 @@ pub(crate) fn whole_time(field: &'static str, text: &[u8], unit_ns: u64) -> Pars
     }
 }
 
+/// A number of units of `own` ns as nanoseconds, or a decimal number of the unit with these digits after the point.
+#[inline]
+pub(crate) fn time_in(field: &'static str, text: &[u8], own: u64, digits: Option<usize>) -> Parsed<u64> {
+    match digits {
+        None => whole_time(field, text, own),
+        Some(digits) => decimal_time(field, text, digits),
+    }
+}
+
 /// Highest sector that an address may name: all byte addresses of 64 bits.
 const SECTOR_MAX: u64 = u64::MAX / SECTOR;
 

@@ -1,30 +1,30 @@
 //! The reader: decoded records in, requests of one address space and one clock out.
 //!
 //! ```text
-//! Input ─► Decode (a format) ─► window (issue order) ─► filter, place, clock ─► Request
+//! Input ─► Decode (a format) ─► order (none, window, sort, recordings) ─► filter, place, clock ─► Request
 //! ```
 //!
-//! Memory is constant: one buffer of bytes, one batch of records, the window of the formats that need one, and a
-//! few words for each device.
+//! Memory is bounded: one buffer of bytes, one batch of records, what the order needs, and a few words for each device.
 
 use super::copies::{COPIES_MAX, Copies};
-use super::detect;
+use super::detect::{self, Chosen};
 use super::devices::{self, BATCH, Places};
 use super::error::TraceError;
 use super::formats::{Format, Setup};
 use super::input::Input;
-use super::options::{DeviceSpan, TraceOptions, TraceStats, clip};
+use super::options::{DeviceSpan, Event, TraceOptions, TraceStats, clip};
+use super::order::{Order, Recordings, Remedy, Sequence, Survey, TimeBase, count};
 use super::record::{About, Decode, DeviceTable, Record, Sink, Tally};
+use super::sorting::Sorted;
+use super::window::{Window, late};
 use flashwright_block::{Nanos, Request, RequestKind, RequestSource, SourceError};
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// A trace as a stream of requests.
 ///
-/// Arrivals start at 0 and never decrease; an out-of-order request gets its predecessor's time and is counted. A trace
-/// without any request is an error, never an empty stream.
+/// Arrivals start at 0 and never decrease. A trace whose times go back is sorted where that is certainly right; else it
+/// is an error, unless [`TraceOptions::order`] chooses. A trace without any request is an error, never an empty stream.
 pub struct TraceReader {
     path: PathBuf,
     format: &'static Format,
@@ -33,7 +33,12 @@ pub struct TraceReader {
     tally: Tally,
     records: Vec<Record>,
     next: usize,
-    window: Option<Window>,
+    flow: Flow,
+    setup: Setup,
+    /// Whether the file can be read again.
+    regular: bool,
+    notes: Vec<String>,
+    doubts: Vec<Doubt>,
     ended: bool,
     failure: Option<TraceError>,
     places: Places,
@@ -61,14 +66,33 @@ impl TraceReader {
         let clock = Clock::new(options.time_scale)?;
         check(options)?;
         let mut input = Input::open(path)?;
-        let format = detect::choose(&mut input, options.format.as_deref())?;
-        let setup = Setup { skip_bad_lines: options.skip_bad_lines };
+        let chosen = detect::choose(&mut input, options.format.as_deref(), options.time_unit)?;
+        let Chosen { format, mut doubts } = chosen;
+        let events = options.events.unwrap_or_default();
+        let mut setup = Setup { skip_bad_lines: options.skip_bad_lines, time_unit: options.time_unit, events };
         let regular = input.regular();
-        let decoder = (format.open)(input, &setup)?;
+        let mut decoder = (format.open)(input, &setup)?;
+        fits(options, format, &*decoder)?;
+        let mut notes = decoder.notes();
+        if options.events.is_none() && decoder.has_events() && regular {
+            let events = events_of(path, format, &setup)?;
+            if events[0] == 0 && events[1] > 0 {
+                setup.events = Event::Issue;
+                decoder = (format.open)(Input::open(path)?, &setup)?;
+                let issued = count(events[1]);
+                notes.push(format!(
+                    "no Q (queue) event: the {issued} D (issue) events are the requests, as the scheduler merged and ordered them"
+                ));
+            }
+        }
         let about = decoder.about();
+        // What converts to a Flashwright trace is in order.
+        let mut in_order = about.requests.map(|_| true);
         let places = Places::new(path, options, about.devices.clone(), || {
             if regular {
-                return devices::scan(path, format, &setup);
+                let (devices, found) = devices::scan(path, format, &setup)?;
+                in_order = Some(found);
+                return Ok(devices);
             }
             let what = "a pipe cannot be read twice to find the size of each device; \
                         give the spans, overlay the devices, or save it to a file first";
@@ -77,10 +101,10 @@ impl TraceReader {
         let filtered = options.devices != super::DeviceFilter::All;
         let expected = places.requests().or(about.requests.filter(|_| !filtered));
         let copies = match options.copies {
-            1 => None,
+            1 if options.start <= 0.0 => None,
             _ if regular => Some(Box::new(Copies::open(path, options)?)),
             _ => {
-                let what = "a pipe cannot be read twice to lay out copies of it; save it to a file first";
+                let what = "a pipe cannot be read twice to lay out copies of it or to begin within it; save it to a file first";
                 return Err(TraceError::Layout { path: path.to_owned(), what: what.to_owned() });
             }
         };
@@ -88,6 +112,8 @@ impl TraceReader {
             Some(copies) => Some(copies.requests()),
             None => expected.filter(|_| options.range.is_none()),
         };
+        let file = File { path, base: decoder.time_base(), format, setup: &setup, regular };
+        let flow = Flow::choose(&file, options.order, in_order, &mut notes, &mut doubts)?;
         Ok(TraceReader {
             path: path.to_owned(),
             format,
@@ -96,7 +122,11 @@ impl TraceReader {
             tally: Tally::default(),
             records: Vec::with_capacity(BATCH),
             next: 0,
-            window: (format.reorder_window > 0).then(|| Window::new(format.reorder_window)),
+            flow,
+            setup,
+            regular,
+            notes,
+            doubts,
             ended: false,
             failure: None,
             places,
@@ -135,6 +165,18 @@ impl TraceReader {
         if self.about.origin.is_empty() { self.format.name() } else { &self.about.origin }
     }
 
+    /// What a reader of the result needs to know: files read together, events taken, how times were put in order.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What speaks against the figures of this trace.
+    #[must_use]
+    pub fn doubts(&self) -> &[Doubt] {
+        &self.doubts
+    }
+
     /// The devices that are read: all if they are laid out end to end, else those seen so far.
     #[must_use]
     pub fn devices(&self) -> Vec<DeviceSpan> {
@@ -155,6 +197,7 @@ impl TraceReader {
             empty_requests: self.tally.empty,
             filtered_out: self.filtered,
             out_of_order: self.clock.out_of_order,
+            reordered: self.flow.reordered(),
         }
     }
 
@@ -243,17 +286,77 @@ impl TraceReader {
         }
         self.records.clear();
         self.next = 0;
-        let mut sink = Sink { records: &mut self.records, devices: &mut self.names, tally: &mut self.tally };
-        let result = self.decoder.fill(&mut sink, BATCH);
-        self.ended = result.is_err() || self.records.is_empty();
-        self.failure = result.err();
-        if let Some(window) = &mut self.window {
-            window.pass(&mut self.records, self.ended);
+        if matches!(self.flow, Flow::Sort(..)) {
+            self.fill_sorted();
+        } else {
+            self.fill_in_passing();
         }
         if self.failure.is_some() && !self.records.is_empty() {
             return Ok(true);
         }
         if self.ended && self.records.is_empty() { self.refill(count) } else { Ok(true) }
+    }
+
+    /// The next records in order of time; the first call sorts all.
+    fn fill_sorted(&mut self) {
+        let Flow::Sort(sorted, _) = &mut self.flow else { return };
+        let result = match sorted {
+            Some(sorted) => sorted.fill(&mut self.records, BATCH),
+            None => Sorted::read(&self.path, &mut *self.decoder, &mut self.names, &mut self.tally)
+                .and_then(|read| sorted.insert(Box::new(read)).fill(&mut self.records, BATCH)),
+        };
+        self.ended = result.is_err() || self.records.is_empty();
+        self.failure = result.err();
+    }
+
+    /// The next records of the file, in the order that one pass can give them.
+    fn fill_in_passing(&mut self) {
+        self.tally.sections.clear();
+        let mut sink = Sink { records: &mut self.records, devices: &mut self.names, tally: &mut self.tally };
+        let result = self.decoder.fill(&mut sink, BATCH);
+        self.ended = result.is_err() || self.records.is_empty();
+        self.failure = result.err();
+        let ended = self.ended;
+        match &mut self.flow {
+            Flow::Direct | Flow::Sort(..) => {}
+            Flow::Window(window) => window.pass(&mut self.records, ended),
+            Flow::Recordings(sequence, _) => sequence.pass(&mut self.records, ended),
+            Flow::Watched { window, given } => {
+                window.pass(&mut self.records, ended);
+                let (found, beyond) = (window.late > 0, late(&self.records, given) > 0);
+                if found && self.regular {
+                    self.settle().unwrap_or_else(|error| self.fail(error));
+                } else if beyond {
+                    let what = "times go back further than 4,096 requests, and a pipe cannot be read twice; save it to a file, \
+                                or choose --order sort or as-is";
+                    self.fail(TraceError::TimesGoBack { path: self.path.clone(), what: what.to_owned() });
+                }
+            }
+        }
+    }
+
+    /// A time went back in a trace that is read in one pass: decides what to do.
+    fn settle(&mut self) -> Result<(), TraceError> {
+        let base = self.decoder.time_base();
+        let file = File { path: &self.path, base, format: self.format, setup: &self.setup, regular: self.regular };
+        let survey = Survey::of(file.path, file.format, file.setup)?;
+        let flow = Flow::remedy(&file, &survey, &mut self.notes)?;
+        let Flow::Watched { window, .. } = std::mem::replace(&mut self.flow, Flow::Direct) else { return Ok(()) };
+        if matches!(flow, Flow::Window(_)) {
+            self.flow = Flow::Window(window);
+            return Ok(());
+        }
+        if self.given + self.filtered > 0 {
+            let what = survey.choice("this is known only after requests were read, since the devices are not laid out");
+            return Err(TraceError::TimesGoBack { path: self.path.clone(), what });
+        }
+        self.decoder = (self.format.open)(Input::open(&self.path)?, &self.setup)?;
+        (self.names, self.tally) = (DeviceTable::default(), Tally::default());
+        self.records.clear();
+        self.failure = None;
+        self.flow = flow;
+        self.fill_sorted();
+        Ok(())
     }
 
     fn at_end(&mut self) -> Result<bool, TraceError> {
@@ -268,16 +371,193 @@ impl TraceReader {
             format!("no device matched the filter; the trace has {}", met.join(", "))
         } else {
             format!(
-                "read as {}: {} other events, {} bad lines, {} requests of length zero",
+                "read as {}: {} other events, {} bad lines, {} requests of length zero{}",
                 self.format.name(),
                 self.tally.ignored,
                 self.tally.bad_lines,
-                self.tally.empty
+                self.tally.empty,
+                self.other_events()
             )
         };
         let error = TraceError::NothingMatched { path: self.path.clone(), why };
         self.failure = Some(error.clone());
         Err(error)
+    }
+}
+
+impl TraceReader {
+    /// The events of a block trace that are no requests, and what takes them.
+    fn other_events(&self) -> String {
+        if !self.decoder.has_events() {
+            return String::new();
+        }
+        let events = &self.tally.events;
+        let found: Vec<String> = (b'A'..=b'Z')
+            .zip(events)
+            .filter(|(_, count)| **count > 0)
+            .map(|(letter, found)| {
+                let named = EVENTS.iter().find(|(known, _)| *known == letter);
+                let name = named.map_or_else(String::new, |(_, name)| format!(" ({name})"));
+                format!("{} {}{name}", count(*found), char::from(letter))
+            })
+            .collect();
+        if found.is_empty() {
+            return String::new();
+        }
+        let other = if self.setup.events == Event::Queue { Event::Issue } else { Event::Queue };
+        let mend = if events[usize::from(other.letter() - b'A')] > 0 {
+            format!("--events {} takes the {}", other.name(), char::from(other.letter()))
+        } else {
+            "record them with Q (queue) or D (issue) events".to_owned()
+        };
+        let taken = char::from(self.setup.events.letter());
+        format!("; events: {} and no {taken} ({}); {mend}", found.join(", "), self.setup.events.name())
+    }
+}
+
+/// What the letters of blkparse that people record mean.
+const EVENTS: &[(u8, &str)] =
+    &[(b'Q', "queue"), (b'D', "issue"), (b'C', "complete"), (b'I', "insert"), (b'G', "get request"), (b'M', "merge")];
+
+/// The numbers of queue and issue events up to the first queue event.
+fn events_of(path: &Path, format: &'static Format, setup: &Setup) -> Result<[u64; 2], TraceError> {
+    let mut decoder = (format.open)(Input::open(path)?, setup)?;
+    let (mut names, mut tally, mut records) = (DeviceTable::default(), Tally::default(), Vec::new());
+    decoder.fill(&mut Sink { records: &mut records, devices: &mut names, tally: &mut tally }, 1)?;
+    let of = |event: Event| tally.events[usize::from(event.letter() - b'A')];
+    Ok([of(Event::Queue), of(Event::Issue)])
+}
+
+/// Refuses options that the format has no use for.
+fn fits(options: &TraceOptions, format: &Format, decoder: &dyn Decode) -> Result<(), TraceError> {
+    if let Some(unit) = options.time_unit.filter(|_| !decoder.takes_time_unit()) {
+        let found = format!("{} for {}, whose times have a unit of their own", unit.name(), format.name());
+        return Err(TraceError::Option { option: "time_unit", found, expected: "none" });
+    }
+    if let Some(event) = options.events.filter(|_| !decoder.has_events()) {
+        let found = format!("{} for {}", event.name(), format.name());
+        return Err(TraceError::Option { option: "events", found, expected: "it with blktrace and blkparse only" });
+    }
+    Ok(())
+}
+
+/// Something that speaks against the figures of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Doubt {
+    /// What it is about.
+    pub kind: DoubtKind,
+    /// What was found.
+    pub text: String,
+    /// The options that mend it.
+    pub mend: String,
+}
+
+/// What a [`Doubt`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DoubtKind {
+    /// What the columns mean: units of times and sizes.
+    Content,
+    /// The order of the times.
+    Order,
+}
+
+/// A trace file that can be read.
+struct File<'a> {
+    path: &'a Path,
+    base: TimeBase,
+    format: &'static Format,
+    setup: &'a Setup,
+    regular: bool,
+}
+
+/// How records come into order.
+enum Flow {
+    /// They are in order, or stay as they are.
+    Direct,
+    /// Within a few thousand.
+    Window(Window),
+    /// As [`Flow::Window`] in one pass, until a time goes back; with the latest time that was handed out.
+    Watched { window: Window, given: u64 },
+    /// All are sorted, at the first call; with the number of late ones.
+    Sort(Option<Box<Sorted>>, u64),
+    /// Recordings one after the other; with the number of late requests.
+    Recordings(Box<Sequence>, u64),
+}
+
+impl Flow {
+    /// What `order` asks for, or what suits a trace whose times are `in_order`, if that is known.
+    fn choose(
+        file: &File<'_>,
+        order: Option<Order>,
+        in_order: Option<bool>,
+        notes: &mut Vec<String>,
+        doubts: &mut Vec<Doubt>,
+    ) -> Result<Flow, TraceError> {
+        match (order, in_order) {
+            (_, Some(true)) => Ok(Flow::Direct),
+            (None, None) => Ok(Flow::Watched { window: Window::default(), given: 0 }),
+            (None, Some(false)) => Flow::remedy(file, &Survey::of(file.path, file.format, file.setup)?, notes),
+            (Some(Order::AsIs), known) => {
+                let windowed = file.format.reorder_window > 0;
+                if known == Some(false) && !windowed {
+                    let text = Survey::of(file.path, file.format, file.setup)?.clamped();
+                    doubts.push(Doubt { kind: DoubtKind::Order, text, mend: "--order sort or concatenate".to_owned() });
+                }
+                Ok(if windowed { Flow::Window(Window::default()) } else { Flow::Direct })
+            }
+            (Some(Order::Sort), known) => {
+                let late = match known {
+                    Some(false) => Survey::of(file.path, file.format, file.setup)?.late,
+                    _ => 0,
+                };
+                notes.push(if late > 0 {
+                    format!("{} requests out of order: sorted by time", count(late))
+                } else {
+                    "sorted by time".to_owned()
+                });
+                Ok(Flow::Sort(None, late))
+            }
+            (Some(Order::Concatenate), _) => Flow::recordings(file, notes),
+        }
+    }
+
+    fn remedy(file: &File<'_>, survey: &Survey, notes: &mut Vec<String>) -> Result<Flow, TraceError> {
+        let found = || Recordings::of(file.path, file.format, file.setup, survey);
+        match survey.remedy(file.base, found)? {
+            Remedy::Window => Ok(Flow::Window(Window::default())),
+            Remedy::Sort(why) => {
+                notes.push(why);
+                Ok(Flow::Sort(None, survey.late))
+            }
+            Remedy::Choose(what) => Err(TraceError::TimesGoBack { path: file.path.to_owned(), what }),
+        }
+    }
+
+    fn recordings(file: &File<'_>, notes: &mut Vec<String>) -> Result<Flow, TraceError> {
+        if !file.regular {
+            let what = "a pipe cannot be read twice to find its recordings; save it to a file first";
+            return Err(TraceError::TimesGoBack { path: file.path.to_owned(), what: what.to_owned() });
+        }
+        let survey = Survey::of(file.path, file.format, file.setup)?;
+        if survey.late == 0 {
+            return Ok(Flow::Direct);
+        }
+        let found = Recordings::of(file.path, file.format, file.setup, &survey)?;
+        if !survey.is_sequence(&found) {
+            let what = survey.choice("no place where the clock starts again, so there is nothing to concatenate");
+            return Err(TraceError::TimesGoBack { path: file.path.to_owned(), what });
+        }
+        notes.push(format!("{} recordings, played one after the other", count(found.recordings.len() as u64)));
+        Ok(Flow::Recordings(Box::new(Sequence::new(found)), survey.late))
+    }
+
+    fn reordered(&self) -> u64 {
+        match self {
+            Flow::Direct => 0,
+            Flow::Window(window) | Flow::Watched { window, .. } => window.late,
+            Flow::Sort(_, late) | Flow::Recordings(_, late) => *late,
+        }
     }
 }
 
@@ -295,7 +575,7 @@ impl RequestSource for TraceReader {
         if let Some(copies) = &self.copies {
             return Some(self.given as f64 / copies.requests().max(1) as f64);
         }
-        self.decoder.input().progress()
+        self.decoder.progress()
     }
 }
 
@@ -303,6 +583,10 @@ fn check(options: &TraceOptions) -> Result<(), TraceError> {
     if !(1..=COPIES_MAX).contains(&options.copies) {
         let expected = "a whole number from 1 to 64";
         return Err(TraceError::Option { option: "scale_footprint", found: options.copies.to_string(), expected });
+    }
+    if !(0.0..1.0).contains(&options.start) {
+        let expected = "a share from 0 to below 1";
+        return Err(TraceError::Option { option: "start", found: options.start.to_string(), expected });
     }
     if let Some(range) = options.range.as_ref().filter(|range| range.is_empty()) {
         let found = format!("sectors {} to {}", range.start, range.end);
@@ -340,55 +624,3 @@ impl Clock {
         if self.scale == 1.0 { Nanos(self.last) } else { Nanos((self.last as f64 * self.scale) as u64) }
     }
 }
-
-/// Restores issue order among the last few thousand records.
-struct Window {
-    size: usize,
-    heap: BinaryHeap<Reverse<Waiting>>,
-    seen: u64,
-}
-
-/// A record that waits for earlier ones; equal times keep the order of the file.
-struct Waiting {
-    seen: u64,
-    record: Record,
-}
-
-impl Window {
-    fn new(size: usize) -> Self {
-        Window { size, heap: BinaryHeap::with_capacity(size + BATCH), seen: 0 }
-    }
-
-    /// Adds records and returns those that no later one can precede; all of them if `flush`.
-    fn pass(&mut self, records: &mut Vec<Record>, flush: bool) {
-        for record in records.drain(..) {
-            self.heap.push(Reverse(Waiting { seen: self.seen, record }));
-            self.seen += 1;
-        }
-        let keep = if flush { 0 } else { self.size };
-        while self.heap.len() > keep {
-            let Some(Reverse(first)) = self.heap.pop() else { break };
-            records.push(first.record);
-        }
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.record.time, self.seen).cmp(&(other.record.time, other.seen))
-    }
-}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Waiting {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Waiting {}

@@ -2,6 +2,7 @@
 
 use super::error::TraceError;
 use super::input::Input;
+use super::order::TimeBase;
 use flashwright_block::{RequestKind, SECTOR_BYTES};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -114,6 +115,12 @@ pub(crate) struct Tally {
     pub(crate) ignored: u64,
     /// Requests of length zero.
     pub(crate) empty: u64,
+    /// Where sections of the file begin, as positions in the present batch. Who reads batches clears it.
+    pub(crate) sections: Vec<usize>,
+    /// Whether a section is a recording of its own; else they are jobs that ran at once.
+    pub(crate) sections_apart: bool,
+    /// Events of a block trace by the letter of blkparse, from A on.
+    pub(crate) events: [u64; 26],
 }
 
 impl Tally {
@@ -143,6 +150,22 @@ impl Sink<'_> {
         }
     }
 
+    /// Says that the next request begins a section, whose times may start again.
+    #[cold]
+    pub(crate) fn begin_section(&mut self) {
+        if self.tally.sections.last() != Some(&self.records.len()) {
+            self.tally.sections.push(self.records.len());
+        }
+    }
+
+    /// Counts an event of a block trace.
+    #[inline]
+    pub(crate) fn count_event(&mut self, letter: u8) {
+        if let Some(count) = self.tally.events.get_mut(usize::from(letter.wrapping_sub(b'A'))) {
+            *count += 1;
+        }
+    }
+
     /// Counts an event that is not a request.
     #[inline]
     pub(crate) fn ignore(&mut self) {
@@ -169,6 +192,36 @@ pub(crate) trait Decode: Send {
     /// The file's description: label, note, devices, requests.
     fn about(&self) -> About {
         About::default()
+    }
+
+    /// Share of the trace that has been read, if its size is known.
+    fn progress(&self) -> Option<f64> {
+        self.input().progress()
+    }
+
+    /// The line that was read last, from 1; none if the format has no lines.
+    fn line(&self) -> Option<u64> {
+        None
+    }
+
+    /// Whether times are read in the unit of [`super::formats::Setup`].
+    fn takes_time_unit(&self) -> bool {
+        false
+    }
+
+    /// Whether the file has queue and issue events, of which [`super::formats::Setup`] chooses.
+    fn has_events(&self) -> bool {
+        false
+    }
+
+    /// What is known of the clock.
+    fn time_base(&self) -> TimeBase {
+        TimeBase::Unknown
+    }
+
+    /// What a reader of the result needs to know of the file.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 

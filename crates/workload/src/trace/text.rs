@@ -1,15 +1,29 @@
 //! Shared by all line formats: splits lines, parses them, skips or refuses bad ones, and recognises a format by its
 //! parser.
 
+use super::brothers::Brothers;
 use super::detect::{Head, Verdict};
 use super::error::TraceError;
 use super::formats::Setup;
 use super::input::Input;
+use super::order::TimeBase;
 use super::parse::Parsed;
+use super::plausible::Shape;
 use super::record::{Decode, DeviceTable, Sink, Tally};
 
 /// Parses one line of a format; state between lines is in `self`.
 pub(crate) trait ParseLine: Default + Send + 'static {
+    /// Whether times are read in the unit of [`Setup`].
+    const TAKES_TIME_UNIT: bool = false;
+    /// Whether there are queue and issue events, of which [`Setup`] chooses.
+    const HAS_EVENTS: bool = false;
+
+    /// What is known of the clock.
+    const TIME_BASE: TimeBase = TimeBase::Unknown;
+
+    /// Takes the options, before the first line.
+    fn set_up(&mut self, _: &Setup) {}
+
     /// Pushes the requests of `line` (without its end) into `out`.
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()>;
 }
@@ -24,7 +38,9 @@ struct Text<P> {
 
 /// The constructor of every text format.
 pub(crate) fn open<P: ParseLine>(input: Input, setup: &Setup) -> Result<Box<dyn Decode>, TraceError> {
-    Ok(Box::new(Text { input, parser: P::default(), line: 0, skip_bad_lines: setup.skip_bad_lines }))
+    let mut parser = P::default();
+    parser.set_up(setup);
+    Ok(Box::new(Text { input, parser, line: 0, skip_bad_lines: setup.skip_bad_lines }))
 }
 
 impl<P: ParseLine> Decode for Text<P> {
@@ -53,6 +69,35 @@ impl<P: ParseLine> Decode for Text<P> {
     fn input(&self) -> &Input {
         &self.input
     }
+
+    fn line(&self) -> Option<u64> {
+        Some(self.line)
+    }
+
+    fn takes_time_unit(&self) -> bool {
+        P::TAKES_TIME_UNIT
+    }
+
+    fn has_events(&self) -> bool {
+        P::HAS_EVENTS
+    }
+
+    fn time_base(&self) -> TimeBase {
+        P::TIME_BASE
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let brothers = Brothers::of(self.input.path()).filter(|_| P::HAS_EVENTS);
+        let note = |found: Brothers| {
+            format!("beside it: {}; if these are the other CPUs of the recording, join all with cat", found.names())
+        };
+        brothers.map(note).into_iter().collect()
+    }
+}
+
+/// As [`sniff`], for a format whose columns others may have too.
+pub(crate) fn sniff_columns<P: ParseLine>(head: &Head<'_>, shape: &'static Shape) -> Verdict {
+    if sniff::<P>(head) == Verdict::Fits { Verdict::Columns(shape) } else { Verdict::No }
 }
 
 /// Fits if the parser accepts more than half of the first lines and finds a request in them.

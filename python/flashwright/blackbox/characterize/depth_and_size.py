@@ -22,7 +22,7 @@ from flashwright.blackbox.characterize.base import (
     long_table,
 )
 
-__all__ = ["DepthAndSize", "DepthAndSizeResult", "Grid", "judge_grid"]
+__all__ = ["SATURATED", "DepthAndSize", "DepthAndSizeResult", "Grid", "judge_grid"]
 
 _SIZES_KIB = (1, 4, 16, 64, 128, 256)
 _DEPTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -31,7 +31,9 @@ _QUICK_DEPTHS = (1, 4, 8, 16, 32)
 _SECONDS, _QUICK_SECONDS = 15.0, 2.0
 # A small drive would be full sooner: a point writes a quarter of it at most, and reads no more.
 _VOLUME_SHARE = 0.25
-_NEAR_PEAK, _SATURATED = 0.9, 0.95
+_NEAR_PEAK = 0.9
+SATURATED = 0.95
+"""A size is saturated from the least depth on that has this share of its highest bandwidth."""
 _PREFILL_BYTES = 128 * KIB
 
 
@@ -205,7 +207,7 @@ def judge_grid(
     i, j = min(candidates.tolist(), key=lambda at: (response_mean_ns[at[0], at[1]], at))
     saturation, slopes, fits = [], [], []
     for bandwidth, response in zip(bandwidth_bytes_per_s, response_mean_ns, strict=True):
-        first = int(np.argmax(bandwidth >= _SATURATED * bandwidth.max()))
+        first = int(np.argmax(bandwidth >= SATURATED * bandwidth.max()))
         saturation.append(int(depth[first]))
         slope, fit = _line(depth[first:].astype(np.float64), response[first:])
         slopes.append(slope)

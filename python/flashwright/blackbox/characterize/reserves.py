@@ -121,7 +121,7 @@ class ReservesResult(Described):
         pool = "flash for data: cannot tell" if np.isnan(self.pool_bytes) else ""
         pool = pool or f"flash for data: {text.size_bytes(self.pool_bytes)}"
         each_gives = "; ".join(
-            f"{text.share(1 - each.used_share)} reserved: {text.rate_bytes(each.steady_bytes_per_s)}"
+            f"{text.share(1 - each.used_share)} unused: {text.rate_bytes(each.steady_bytes_per_s)}"
             + (
                 ""
                 if np.isnan(each.write_amplification)
@@ -134,7 +134,7 @@ class ReservesResult(Described):
 
     def table(self) -> tuple[list[str], list[list[Cell]]]:
         """A row for each reserve."""
-        header = ["reserved", "bandwidth", "least", "write amplification", "steady"]
+        header = ["unused", "bandwidth", "least", "write amplification", "steady"]
         return header, [
             [
                 Cell(text.share(1 - each.used_share), 1 - each.used_share),
@@ -160,7 +160,7 @@ class ReservesResult(Described):
         for number, each in enumerate(self.reserves):
             x = columns.add(f"reserves.x.{number}", each.written)
             y = columns.add(f"reserves.y.{number}", each.bandwidth_bytes_per_s / 1e6)
-            name = f"{text.share(1 - each.used_share)} reserved"
+            name = f"{text.share(1 - each.used_share)} unused"
             series.append({"part": name, "colour": number, "x": x, "y": y})
         names, rows = self.table()
         written = axis("data written at random, capacities of what is used", "number", zero=True)
@@ -172,7 +172,7 @@ class ReservesResult(Described):
         }
         about = (
             f"Writes of {kib(self.request_bytes)}, {self.depth} outstanding, over the part of the address space that "
-            "is not reserved, filled in order before. Write amplification is the drive's own over the last capacity"
+            "is in use, filled in order before. Write amplification is the drive's own over the last capacity"
         )
         about += f"; here there is none: {self.counters}." if self.counters else "."
         table = Table([name.capitalize() for name in names], rows)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from flashwright.blackbox import described, shortruns
 from flashwright.blackbox.hostadvice import BlockDevice, Line, Partition
 from flashwright.blackbox.profile import Profile
 from flashwright.drive.findings import Finding
 from flashwright.drive.quantities import as_text
 from flashwright.life.advise import Advice
 
-__all__ = ["BEST_DEPTH", "BEST_SIZE", "FS_BLOCK_BYTES", "Known", "rounded_up", "sized"]
+__all__ = [
+    "BEST_DEPTH",
+    "BEST_REQUEST",
+    "BEST_SIZE",
+    "FS_BLOCK_BYTES",
+    "Known",
+    "rounded_up",
+    "sized",
+]
 
 # Blocks of ext4 and XFS, and pages of memory, on nearly all machines.
 FS_BLOCK_BYTES = 4096
+
+BEST_REQUEST = "best-request"
+"""The finding that short runs of a model give; all others follow from its description."""
 
 BEST_SIZE, BEST_DEPTH = "best_size_bytes", "best_depth_requests"
 """Figures of any finding: the request size and the queue length of the least response time at the peak's bandwidth."""
@@ -61,7 +73,18 @@ class Known:
             for name in rests_on
             if (finding := self.finding(name)) is not None and self.profile.mode != "described"
         ]
-        return Line(topic, text, True, rests_on, min(certain, default=None), commands)
+        source = self._source(rests_on)
+        return Line(topic, text, True, rests_on, min(certain, default=None), source, commands)
+
+    def _source(self, rests_on: tuple[str, ...]) -> str:
+        """Where the findings that a line rests on come from."""
+        if not rests_on:
+            return "rule of thumb"
+        if self.profile.mode != "described":
+            return "probes"
+        played = [name for name in rests_on if name == BEST_REQUEST]
+        sources = [described.SOURCE] if len(played) < len(rests_on) else []
+        return " and ".join([*sources, *([shortruns.SOURCE] if played else [])])
 
     def silence(self, topic: str, *parameters: str) -> Line:
         """That nothing is advised, because of what is not known."""

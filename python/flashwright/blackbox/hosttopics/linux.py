@@ -7,7 +7,13 @@ import shlex
 from collections.abc import Iterator
 
 from flashwright.blackbox.hostadvice import Line
-from flashwright.blackbox.hosttopics.known import FS_BLOCK_BYTES, Known, rounded_up, sized
+from flashwright.blackbox.hosttopics.known import (
+    BEST_REQUEST,
+    FS_BLOCK_BYTES,
+    Known,
+    rounded_up,
+    sized,
+)
 
 __all__ = ["Queue"]
 
@@ -27,6 +33,17 @@ class Queue(Known):
         buffers = ("read-buffer", "write-buffer")
         unknown = [name for name in buffers if self.verdict(name) == "unknown"]
         rests_on: tuple[str, ...]
+        if self.page is not None and self.page <= FS_BLOCK_BYTES and not unknown:
+            sizes = [size for name in buffers if (size := self.size(name)) is not None]
+            if all(size > _LARGEST_REQUEST_BYTES for size in sizes):
+                yield self.line(
+                    topic,
+                    f"none: each block of {sized(FS_BLOCK_BYTES)} is whole for the drive, and no buffer is smaller "
+                    f"than a request of {sized(_LARGEST_REQUEST_BYTES)}, so cutting and aligning gain nothing",
+                    "clustered-page",
+                    *buffers,
+                )
+                return
         any_buffer = any(self.size(name) is not None for name in buffers)
         if self.page is not None and (unknown or not any_buffer):
             self.scheduler, rests_on = "pai", ("clustered-page",)
@@ -107,7 +124,10 @@ class Queue(Known):
         topic = "nr_requests"
         if self.best_depth is None or self.depth is None:
             # The units bound the depth from below only, and a limit is about too much.
-            yield Line(topic, "no advice: nobody measured bandwidth over queue depth", False)
+            missing = "nobody measured bandwidth over queue depth"
+            if (finding := self.finding(BEST_REQUEST)) is not None and finding.why:
+                missing = finding.why
+            yield Line(topic, f"no advice: {missing}", False)
         elif self.queue.get("scheduler") != "mq-deadline":
             yield self.line(
                 topic,

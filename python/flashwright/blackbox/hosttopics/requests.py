@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from flashwright.blackbox.hostadvice import Line
-from flashwright.blackbox.hosttopics.known import Known, rounded_up, sized
+from flashwright.blackbox.hosttopics.known import BEST_REQUEST, Known, rounded_up, sized
 from flashwright.life.advise import Advice
 
 __all__ = ["Requests"]
@@ -16,6 +16,9 @@ __all__ = ["Requests"]
 _FALLBACK_BYTES, _FALLBACK_DEPTH = 64 << 10, 8
 
 _DEPTH_OF = re.compile(r"depth_of_(read|write)s_of_(\d+)_bytes")
+
+# The share of the highest rate that the probe best-request goes by.
+_PROBED_SHARE = 0.9
 
 # A kind with a smaller share of the pages does not decide.
 _SHARE_LEAST = 0.05
@@ -59,8 +62,8 @@ class Requests(Known):
         else:
             yield self.line(
                 topic,
-                f"{sized(best)}{whole}, as a rule of thumb: nobody measured bandwidth over size on this drive, and "
-                "that was enough for the peak of three others (Hu 2012, section 4.2.6)",
+                f"{sized(best)}{whole}, as a rule of thumb{self._why_not()}: nobody measured bandwidth over size on "
+                "this drive, and that was enough for the peak of three SATA drives of 2012 (Hu 2012, section 4.2.6)",
                 *pages,
             )
 
@@ -109,9 +112,15 @@ class Requests(Known):
         else:
             yield self.line(
                 topic,
-                f"{_FALLBACK_DEPTH}, as a rule of thumb: nobody measured it on this drive, and three others gained "
-                "nothing from more (Hu 2012, section 4.2.6)",
+                f"{_FALLBACK_DEPTH}, as a rule of thumb{self._why_not()}: nobody measured it on this drive, and three "
+                "SATA drives of 2012 gained nothing from more (Hu 2012, section 4.2.6); drives of today do, so "
+                "measure: `flashwright probe TARGET --only best-request`",
             )
+
+    def _why_not(self) -> str:
+        """Why short runs of a model did not tell, if they were tried."""
+        finding = self.finding(BEST_REQUEST)
+        return "" if finding is None or finding.verdict != "unknown" else f" ({finding.why})"
 
     def depth_by_size(self) -> tuple[int, str, str] | None:
         """The queue depth for the requests of the workload that was played; without one, for the smallest measured.
@@ -142,9 +151,13 @@ class Requests(Known):
         largest = max(
             known[kind, sizes[-1]] for kind in ("read", "write") if (kind, sizes[-1]) in known
         )
-        why = f"{whose}: nine tenths of their highest rate; more wait longer"
+        finding = self.profile.findings[parameter]
+        share = finding.figures.get("share_of_peak", _PROBED_SHARE)
+        why = f"{whose}: {share:.0%} of their highest rate; more wait longer".replace("%", " %")
         if mix is None and largest != depth:
             why += f". {sized(sizes[-1])} reach theirs with {largest}"
+        if self.profile.mode == "described":
+            why += f". {finding.why}"
         return depth, why, parameter
 
 

@@ -18,6 +18,9 @@ _EXT4_STRIPE_BLOCKS = 8 * FS_BLOCK_BYTES
 # Partitions begin no earlier than all tools let them; the copy of the table at the end has less room than this.
 _TABLE_BYTES = 1 << 20
 
+# Where advice by runs of the workload comes from.
+_BY_RUNS = "runs of the workload"
+
 # Ours: what uniform random writes may cost where nobody says what the drive is for.
 _AMPLIFICATION_MAX = 2.0
 
@@ -83,6 +86,7 @@ class Space(Known):
                 "nothing more: on the twin, write amplification does not turn steep in the range that was tried",
                 True,
                 ("twin",),
+                source=_BY_RUNS,
             )
         assert self.profile.twin is not None, "what was played was played on the twin"
         _, logical, physical = _core.config_check(self.profile.twin.toml)
@@ -99,6 +103,7 @@ class Space(Known):
             f"{what}: {reason}, by runs of the workload on the twin (capacity.utilization={point.utilization:g})",
             True,
             ("twin",),
+            source=_BY_RUNS,
             commands=self.emptying(),
         )
 
@@ -131,7 +136,8 @@ class Space(Known):
         block = target.block_bytes
         disk = self.disk.path
         what = name.replace("-", " ")
-        only = "" if name == "clustered-block" else "; the clustered block is not known"
+        known = name == "clustered-block" or self.verdict("clustered-block") == "absent"
+        only = "" if known else "; the clustered block is not known"
         behind = (
             f"; the {sized(self.partition.reserved_bytes)} behind it stay without a partition"
             if self.reserve_bytes
@@ -164,7 +170,8 @@ class Space(Known):
         wide = unit if name is None else math.lcm(self.size(name) or unit, unit)
         rests_on = ("clustered-page",) if name is None else ("clustered-page", name)
         if name is None:
-            told.append("neither stripe nor clustered block is known, so the width is one unit")
+            what = "is there" if self.verdict("clustered-block") == "absent" else "is known"
+            told.append(f"neither stripe nor clustered block {what}, so the width is one unit")
         elif wide != self.size(name):
             told.append(f"the {name.replace('-', ' ')} is rounded up to {sized(wide)}")
         stride, width = unit // FS_BLOCK_BYTES, wide // FS_BLOCK_BYTES

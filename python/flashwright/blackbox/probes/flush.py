@@ -1,6 +1,11 @@
 """Whether a write buffer empties by itself, what a flush costs, and whether it waits for flash.
 
 Where the size of the buffer is not known, a small write stands for a full buffer, as long as a flush waits for it.
+A flush may also write what has nothing to do with the buffer: a page of the map of a drive without RAM for it, a
+journal, a padded page. That takes as long after a rest as at once, however soon the buffer emptied. So a buffer is not
+called lazy by its flush alone. Either another burst finds no room after the rest, as it finds none without; or, where
+flash keeps up with bursts so that room does not show, the flush must take the longer the more was written before.
+
 What else a flush may wait for: a command on its way, or a lock. Then it takes less time than a read of flash, and no
 flash is programmed in less; so a flush that waits for less is told nothing of.
 
@@ -12,6 +17,7 @@ power nobody sees from outside: "no" says that a flush does not wait for flash, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -37,11 +43,14 @@ _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 _LONG_NS = {"quick": 1e9, "full": 5e9}
 # Shares of the flush without a pause: below the first the buffer emptied itself, above the second it kept what it had.
 _EMPTIED, _KEPT = 0.4, 0.6
+# What more of the data a flush must take longer for, and how much longer, before its time counts as that of the data.
+_MANY_WRITES, _GROWS = 32, 1.5
 # The quantile that stands for a flush without cleaning.
 _LOW = 0.25
 _FILLED = 0.9
 # A write that fits in any buffer.
 _SMALL = 16 << 10
+_SMALLEST = 4096
 # Writes that are tried where the page is not known.
 _SIZES = (16 << 10, 32 << 10, 64 << 10)
 
@@ -64,13 +73,16 @@ class Flush:
         """About what it will ask of the drive."""
         burst = max(int(_FILLED * (context.size("write-buffer") or 1 << 20)), context.up(_SMALL))
         trials = _trials(context)
-        bursts = (len(_PAUSES) + 2) * trials
+        # Pauses, the first look, and three pairs of bursts that look for room.
+        bursts = (len(_PAUSES) + 2 + 6) * trials
+        more = (_MANY_WRITES + 1) * trials * context.up(_SMALL)
         page = context.size("clustered-page") or sum(_SIZES)
         return Cost(
             bytes_read=READS * page,
-            bytes_written=reach(context.target) + bursts * burst + REPEATS * page,
+            bytes_written=reach(context.target) + bursts * burst + more + REPEATS * page,
             requests=reach(context.target) // FILL_BYTES
             + 3 * bursts
+            + (_MANY_WRITES + 5) * trials
             + 6 * REPEATS
             + 3 * READS
             + 64,
@@ -124,7 +136,13 @@ class Flush:
             for at, pause in enumerate(pauses):
                 flushed[at, trial] = _after(target, burst, pause, 1, rng)[1][0]
             context.progress((trial + 1) / trials)
-        return [_drain(pauses, flushed, nothing, burst, rng), time, honoured]
+        drain = _drain(pauses, flushed, nothing, burst, rng)
+        if drain.value == "lazy":
+            room = _room(target, burst, pauses[-1], trials, rng) if buffer is not None else None
+            small = context.up(_SMALLEST)
+            grown = _grown(target, small, context.up(_SMALL), pauses[-1], trials, rng)
+            drain = _held(drain, room, grown - float(np.median(nothing)), rng)
+        return [drain, time, honoured]
 
 
 def _seems_to_wait(buffer: Finding | None) -> bool:
@@ -191,6 +209,106 @@ def _after(
             target.idle(pause_ns)
         flushed[at] = target.flush()
     return wrote, flushed
+
+
+def _room(
+    target: Target, burst: int, pause_ns: float, count: int, rng: np.random.Generator
+) -> Array:
+    """Times of a burst in three rows: into an emptied buffer, right after another burst, and a pause after another."""
+    took = np.empty((3, count))
+    places = reach(target) // burst
+    first = int(rng.integers(0, places))
+
+    def write(at: int) -> float:
+        return float(target.play("write", [(first + at) % places * burst], burst).latency_ns[0])
+
+    for at in range(count):
+        target.flush()
+        took[0, at], took[1, at] = write(4 * at), write(4 * at + 1)
+        target.flush()
+        write(4 * at + 2)
+        target.idle(pause_ns)
+        took[2, at] = write(4 * at + 3)
+    target.flush()
+    return took
+
+
+def _grown(
+    target: Target,
+    small: int,
+    each: int,
+    pause_ns: float,
+    count: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Times of a flush a pause after one small write, and after many writes, in two rows."""
+    took = np.empty((2, count))
+    places = reach(target) // (_MANY_WRITES * each)
+    first = int(rng.integers(0, places))
+    target.flush()
+    for at in range(count):
+        offset = (first + at) % places * _MANY_WRITES * each
+        target.play("write", [offset], small)
+        target.idle(pause_ns)
+        took[0, at] = target.flush()
+        target.play("write", offset + np.arange(_MANY_WRITES) * each, each)
+        target.idle(pause_ns)
+        took[1, at] = target.flush()
+    return took
+
+
+def _held(lazy: Finding, room: Array | None, grown: Array, rng: np.random.Generator) -> Finding:
+    """A buffer that its flush calls lazy, held against whether it has room, and whether the flush depends on the data.
+
+    Parameters
+    ----------
+    lazy : Finding
+        By the flush alone.
+    room : array, 3 rows
+        Of :func:`_room`, nanoseconds; None where the size of the buffer is not known.
+    grown : array, 2 rows
+        Of :func:`_grown`, less an empty flush.
+    rng : numpy Generator
+        Resamples.
+    """
+    figures = dict(lazy.figures)
+    small, many = (float(np.quantile(row, _LOW)) for row in grown)
+    figures |= {"flush_of_small_ns": small, "flush_of_many_ns": many}
+    if room is not None and chance_above(room[1], room[0]) < 0.001:
+        count = room.shape[1]
+        free, full, later = (
+            np.quantile(row[rng.integers(0, count, (500, count))], _LOW, axis=1) for row in room
+        )
+        taken = (later - free) / np.maximum(full - free, 1.0)
+        figures["room_taken"] = float(np.median(taken))
+        seen = f"another burst then waits {max(figures['room_taken'], 0):.0%} of what it waits without a pause"
+        full_share, free_share = float(np.mean(taken > _KEPT)), float(np.mean(taken < _EMPTIED))
+        if full_share >= 0.9:
+            sure = min(lazy.confidence, full_share)
+            return replace(lazy, confidence=sure, why=f"{lazy.why}; {seen}", figures=figures)
+        if free_share >= 0.9:
+            why = (
+                f"{seen}: it empties by itself. That a flush takes as long after a pause as at once is not for the "
+                "buffer: it may write a part of the map"
+            )
+            return replace(lazy, value="eager", confidence=free_share, why=why, figures=figures)
+        why = f"{lazy.why}; but {seen}: neither all nor nothing"
+        return unknown(lazy.parameter, why, "", lazy.plots, **figures)
+    rows = grown[:, rng.integers(0, grown.shape[1], (500, grown.shape[1]))]
+    fewer, more = np.quantile(rows, _LOW, axis=2)
+    grows = float(np.mean(more > _GROWS * np.maximum(fewer, 0.0)))
+    seen = (
+        f"after a pause a flush of {_MANY_WRITES} writes takes {many / 1000:,.0f} us more than an empty one, that of "
+        f"one small write {small / 1000:,.0f} us"
+    )
+    if grows >= 0.9:
+        sure = min(lazy.confidence, grows)
+        return replace(lazy, confidence=sure, why=f"{lazy.why}; {seen}", figures=figures)
+    why = (
+        f"{lazy.why}; but {seen}, and whether another burst finds room does not show: a flush may take that time for "
+        "a part of the map, whatever is in the buffer"
+    )
+    return unknown(lazy.parameter, why, "", lazy.plots, **figures)
 
 
 def _honoured(

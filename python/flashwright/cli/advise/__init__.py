@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flashwright.blackbox.hosting import host_advice
-from flashwright.blackbox.profile import Profile
+from flashwright.blackbox.hosting import host_advice, profile_of_model
 from flashwright.cli.advise.hosts import host_alone_advice, read_profile
 from flashwright.cli.advise.options import BothOptions, HostOptions, SpaceOptions
 from flashwright.cli.advise.spaces import by_runs
@@ -73,13 +72,15 @@ def host(
         ),
     ] = None,
 ) -> int:
-    """Say what a drive's host should do: requests, queue, scheduler, layout. Nothing is played."""
+    """Say what a drive's host should do: requests, queue, scheduler, layout.
+
+    Nothing of a workload is played. What suits a drive that is a model is asked of it in short runs."""
     output.check()
     about_host.check()
     profile = read_profile(device)
     if profile is not None and settings:
         raise WorkloadError("--set: found with a profile, expected only with a drive", "")
-    known = profile or Profile.described(Ssd.find(device).with_settings(settings or ()))
+    known = profile or profile_of_model(Ssd.find(device).with_settings(settings or ()))
     return host_alone_advice(host_advice(known, device=about_host.disk()), about_host, output)
 
 

@@ -60,6 +60,7 @@ def host_alone_advice(hosted: HostAdvice, options: HostOptions, output: ResultOp
         "undecided": [],
         "failures": {},
         "notes": [],
+        "warnings": [],
         "host_advice": hosted.document(),
     }
     written = write(hosted, options)
@@ -87,11 +88,12 @@ def show_host(hosted: HostAdvice) -> None:
         page.Column("for the host", 100, number=False),
         page.Column("advice", 100, number=False),
         page.Column("rests on", 50, number=False),
+        page.Column("source", 55, number=False),
         page.Column("confidence", 60),
     )
     for line in hosted.lines:
         sure = "" if line.confidence is None else units.share(line.confidence)
-        table.add_row(line.topic, line.text, ", ".join(line.rests_on), sure)
+        table.add_row(line.topic, line.text, ", ".join(line.rests_on), line.source, sure)
     out.print(table)
     commands = [command for line in hosted.lines for command in line.commands]
     if commands:

@@ -12,7 +12,7 @@ from flashwright.blackbox.characterize.reserves import USED, asked_at_most
 from flashwright.blackbox.costs import Bill
 from flashwright.blackbox.hostadvice import HostAdvice
 from flashwright.blackbox.hostfiles import prepare
-from flashwright.blackbox.hosting import host_advice
+from flashwright.blackbox.hosting import host_advice, profile_of_model
 from flashwright.blackbox.profile import Profile
 from flashwright.cli.advise.hosts import read_profile, show_host, write
 from flashwright.cli.advise.options import BothOptions, SpaceOptions
@@ -26,6 +26,7 @@ from flashwright.life import lifetime
 from flashwright.life.advise import UTILIZATIONS, Advice, Target
 from flashwright.life.advise import advise as find
 from flashwright.run.ssd import Ssd
+from flashwright.run.warned import gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 from flashwright.support.progress import Progress
@@ -72,15 +73,28 @@ def by_runs(
     if seeds < 1:
         raise ConfigError(f"--seeds: found {seeds}, expected 1 or more", "")
     ssd, source, settings = run.drive(device).settling(), run.source(), run.settings()
-    known = Profile.described(ssd) if profile is None else replace(profile, twin=_plain(ssd))
+    if profile is not None:
+        known = replace(profile, twin=_plain(ssd))
+    else:
+        known = profile_of_model(ssd) if host_wanted else Profile.described(ssd)
     if host_wanted and about_host.write_to is not None:
         # Before the runs, so that none is in vain.
         prepare(host_advice(known, device=disk), about_host.write_to, force=about_host.force)
     rate = None
     if write_rate is not None:
-        rate = lifetime.parse_rate(write_rate, _core.config_check(ssd.toml)[0], "write_rate")
+        rate, years = lifetime.parse_rating(
+            write_rate, _core.config_check(ssd.toml)[0], "write_rate"
+        )
+        if years is not None and not any(each.metric == "life" for each in targets):
+            targets.append(Target.parse(f"life>={years:g}y"))
     if ssd.config["capacity"]["logical"] != "0 B":
         notes.append("capacity.logical is left out of the runs: utilization says the size")
+    tried = _utilizations(asked.utilizations)
+    twice = sorted({u for u in tried if tried.count(u) > 1})
+    if twice:
+        notes.append(
+            f"--utilizations: found {', '.join(f'{u:g}' for u in twice)} more than once; each is played once"
+        )
     if not output.quiet:
         for note in notes:
             errors.note(note)
@@ -88,7 +102,7 @@ def by_runs(
         found = find(
             ssd,
             source,
-            utilizations=_utilizations(asked.utilizations),
+            utilizations=tried,
             targets=targets,
             settings=settings,
             cycles=cycles,
@@ -100,6 +114,7 @@ def by_runs(
     hosted = host_advice(known, found, device=disk) if host_wanted else None
     document = _document(found, run, source.spec if isinstance(source, Workload) else source.path)
     document["notes"] = notes
+    document["warnings"] = gathered_json(found.warnings)
     document["host_advice"] = None if hosted is None else hosted.document()
     written = write(hosted, about_host)
     put_json(document, output.json)
@@ -146,11 +161,11 @@ def _utilizations(text: str | None) -> list[float]:
     if text is None:
         return list(UTILIZATIONS)
     try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
+        return [lifetime.parse_share(part) for part in text.split(",")]
+    except ConfigError:
         raise ConfigError(
             f"--utilizations: found {text!r}, expected shares above 0 and below 1",
-            "such as 0.6,0.7,0.8",
+            "such as 0.6,0.7,0.8 or 60%,70%,80%",
         ) from None
 
 

@@ -20,7 +20,7 @@ from flashwright.support.core import _core
 
 __all__ = ["FormulaOptions", "by_formula", "formula"]
 
-_RESERVED = "0.5,0.6,0.7,0.8,0.9,0.95"
+_USED = "0.5,0.6,0.7,0.8,0.9,0.95"
 _WRITTEN_SHARES = (0.01, 0.05, 0.1, 0.25, 0.5)
 
 
@@ -39,10 +39,11 @@ class FormulaOptions:
             help="M, erases that a block takes; by default DEVICE's wear.pe-cycles-max.",
         ),
     ] = None
-    reserved: Annotated[
+    used: Annotated[
         str | None,
-        typer.Option(metavar="P,P,...", help=f"Shares of the space in use; default {_RESERVED}."),
+        typer.Option(metavar="P,P,...", help=f"Shares of the space in use; default {_USED}."),
     ] = None
+    reserved: Annotated[str | None, typer.Option(metavar="P,P,...", hidden=True)] = None
     written: Annotated[
         str | None,
         typer.Option(metavar="SIZE,...", help="Data written so far, such as 50TB,100TB."),
@@ -118,7 +119,12 @@ def by_formula(
                 "name a DEVICE, or give --physical 128GiB",
             )
         factor, s = float(life.effective_range(1.0, logical, flash)), flash
-    shares = [_share(text) for text in (of.reserved or _RESERVED).split(",")]
+    if of.reserved is not None:
+        raise ConfigError(
+            f"--reserved: found {of.reserved}, expected --used {of.reserved}",
+            "the option said which share is in use; reserved is now what the host may not use, as in `advise space`",
+        )
+    shares = _shares(of.used or _USED, "--used")
     amounts = (
         [share * s * cycles for share in _WRITTEN_SHARES]
         if of.written is None
@@ -130,11 +136,11 @@ def by_formula(
         "capacity_bytes": s,
         "pe_cycles_max": cycles,
         "effective": effective,
-        "reserved_factor": factor,
+        "used_factor": factor,
         "written_bytes": amounts,
         "rows": [
             {
-                "reserved": p,
+                "used": p,
                 "writable_bytes": life.writable(s, p * factor, cycles),
                 "residual": [life.residual(a, s, p * factor, cycles) for a in amounts],
             }
@@ -148,10 +154,13 @@ def by_formula(
     )
     if not output.silent:
         names = [f"left after {decimal(amount)}" for amount in amounts]
-        table = page.plain_table("reserved", "writable", *names, right=["writable", *names])
+        table = page.plain_table(
+            "in use", "reserved", "writable", *names, right=["reserved", "writable", *names]
+        )
         for row in document["rows"]:
             table.add_row(
-                units.share(row["reserved"]),
+                units.share(row["used"]),
+                units.share(1 - row["used"] * factor),
                 decimal(row["writable_bytes"]),
                 *(units.share(left) for left in row["residual"]),
             )
@@ -164,10 +173,11 @@ def by_formula(
     return 0
 
 
-def _share(text: str) -> float:
+def _shares(text: str, name: str) -> list[float]:
     try:
-        return float(text)
-    except ValueError:
+        return [life.parse_share(part) for part in text.split(",")]
+    except ConfigError:
         raise ConfigError(
-            f"--reserved: found {text!r}, expected shares above 0 and below 1", "such as 0.5,0.9"
+            f"{name}: found {text!r}, expected shares above 0 and below 1",
+            "such as 0.5,0.9 or 50%,90%",
         ) from None

@@ -64,7 +64,7 @@ def old(
         typer.Option(
             "--smart",
             metavar="FILE",
-            help="Output of `smartctl -j -a` or `nvme smart-log -o json`; - is standard input.",
+            help="Output of `smartctl -j -x` or `nvme smart-log -o json`; - is standard input.",
         ),
     ] = None,
     endurance: Annotated[
@@ -91,6 +91,7 @@ def old(
             "--smart": {"--endurance": endurance},
             "the formula": {
                 "--capacity": of.capacity,
+                "--used": of.used,
                 "--reserved": of.reserved,
                 "--written": of.written,
                 "--effective": of.effective,
@@ -102,7 +103,7 @@ def old(
         _refuse_run(run, device, of.cycles, output, smart_file is not None)
     if smart_file is not None:
         _say("--smart FILE", "smart FILE", output)
-        return from_smart(smart_file, endurance, output.json, quiet=output.quiet)
+        return from_smart([smart_file], endurance, output.json, quiet=output.quiet)
     if not simulate and saving.resume is None:
         _say("", "formula", output)
         return by_formula(device, run.set or (), of, output)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Annotated
+import math
+import time
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +34,8 @@ __all__ = ["by_forecast", "forecast", "simulate", "to_the_end"]
 
 # The drive's end ends the run, and nobody knows beforehand which request that is.
 _RunOptions = Annotated[RunOptions, LeftOut("requests", "closeup")]
+# A minute is as long as people wait; half of it for the first answer, which large drives need to settle.
+_TIME_LIMIT_S, _EVEN_SHARE = 60.0, 0.5
 _Device = Annotated[
     str | None,
     typer.Argument(
@@ -84,9 +88,21 @@ def forecast(
     against_full: Annotated[
         bool, typer.Option("--against-full", help="Play on to the end and say the error.")
     ] = False,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Stop after so long, and forecast from what was played; a life takes hours of play on a large drive.",
+        ),
+    ] = _TIME_LIMIT_S,
 ) -> int:
-    """Play a workload until cleaning is steady, and extrapolate to the end of the drive's life."""
-    return by_forecast(run, output, device, cycles, write_rate, measure_share, against_full)
+    """Say at once how long a drive lasts if it wears evenly, then play it until its end can be extrapolated.
+
+    The first answer is cycles x flash / write amplification. The second sees how unevenly blocks wear.
+    """
+    return by_forecast(
+        run, output, device, cycles, write_rate, measure_share, against_full, time_limit
+    )
 
 
 def to_the_end(
@@ -113,27 +129,77 @@ def by_forecast(
     write_rate: str | None,
     share: float,
     against_full: bool,
+    time_limit: float = _TIME_LIMIT_S,
 ) -> int:
     """Play a part of a drive's life and extrapolate, and give the exit status."""
     output.check()
     _check_rate(write_rate)
     if not 0 <= share < 1:
         raise WorkloadError(f"--measure-share: found {share}, expected 0 to below 1", "")
-    made = _begin(run, output, SavingOptions(), device, cycles)
-    return _fast_forward(made, output, _rate(write_rate, made), share, against_full)
+    if not time_limit > 0:
+        raise WorkloadError(f"--time-limit: found {time_limit:g}, expected seconds above 0", "")
+    ends = time.monotonic() + time_limit
+    made = _begin(run, output, SavingOptions(), device, cycles, timed=False)
+    rate = _rate(write_rate, made)
+    try:
+        even = _at_once(run, made, output, rate, _EVEN_SHARE * time_limit)
+        left = math.inf if against_full else max(ends - time.monotonic(), 0.0)
+        return _fast_forward(made, output, rate, share, against_full, even, left)
+    except KeyboardInterrupt:
+        errors.note("interrupted before there was a forecast")
+        return 130
+
+
+def _at_once(
+    run: RunOptions, made: Run, output: ResultOptions, rate: _Rate | None, seconds: float
+) -> life.EvenWear | None:
+    """The answer by even wear, said as soon as it is there."""
+    with Bar(output.bar, "even wear", "requests/s") as bar:
+        found = life.even_wear(
+            Ssd(made.toml), run.source(), run.settings(), seconds=seconds, progress=bar.update
+        )
+    if found is not None and not output.quiet:
+        errors.note(f"{_even(found, rate)}; refining")
+    return found
+
+
+def _even(found: life.EvenWear, rate: _Rate | None) -> str:
+    """The answer by even wear in words."""
+    least, most = found.least, found.most
+    takes = decimal(found.end.host_bytes)
+    by = f"write amplification {units.number(found.write_amplification)}"
+    if found.interval is not None:
+        takes += f" ({decimal(least.host_bytes)} to {decimal(most.host_bytes)})"
+        by += f" ({units.number(found.interval[0])} to {units.number(found.interval[1])})"
+    if rate is not None:
+        takes += f", {in_years(found.end.years(rate.bytes_per_s))} at {decimal(rate.bytes_per_s)}/s"
+    state = "settled" if found.settled == "settled" else f"NOT settled: {found.settled}"
+    return f"{takes} if all blocks wear evenly: {found.end.cycles:,} cycles x flash / {by}, {state}"
+
+
+@dataclass(frozen=True)
+class _Rate:
+    """What the host writes, and for how many years if they were said."""
+
+    bytes_per_s: float
+    years: float | None
 
 
 def _check_rate(text: str | None) -> None:
     """Refuse what is no rate before a drive is made."""
     if text is not None:
-        life.parse_rate(text, 1.0, "write_rate")
+        life.parse_rating(text, 1.0, "write_rate")
 
 
-def _rate(text: str | None, made: Run) -> float | None:
-    """Bytes a second of what the host writes."""
+def _rate(text: str | None, made: Run) -> _Rate | None:
+    """What the host writes a second."""
     if text is None:
         return None
-    return life.parse_rate(text, _core.config_check(made.toml)[0], "write_rate")
+    return _Rate(*life.parse_rating(text, _core.config_check(made.toml)[0], "write_rate"))
+
+
+def _figures(end: life.Endurance, rate: _Rate | None) -> dict[str, Any]:
+    return life.figures(end, None if rate is None else rate.bytes_per_s)
 
 
 def _begin(
@@ -142,6 +208,8 @@ def _begin(
     saving: SavingOptions,
     device: str | None,
     cycles: int | None,
+    *,
+    timed: bool = True,
 ) -> Run:
     if saving.resume is not None:
         made = saving.load([*run.given(), *([] if cycles is None else ["--cycles"])], device)
@@ -161,6 +229,9 @@ def _begin(
     ssd = run.drive(device)
     if cycles is not None:
         ssd = ssd.with_({"wear.pe-cycles-max": cycles})
+    if not timed:
+        # A forecast reads erases and writes alone.
+        ssd = ssd.untimed()
     source = run.source()
     refuse_passing(source, saving)
     made = life.begin(ssd, source, run.settings())
@@ -172,7 +243,7 @@ def _begin(
 def _to_the_end(
     made: Run,
     output: ResultOptions,
-    rate: float | None,
+    rate: _Rate | None,
     saving: SavingOptions,
 ) -> int:
     interrupted = False
@@ -199,7 +270,7 @@ def _to_the_end(
         "method": "simulated",
         "ended": result.json["ended"],
         "budget_used": used,
-        **life.figures(end, rate),
+        **_figures(end, rate),
         "run": result.json,
     }
     put_json(document, output.json)
@@ -221,18 +292,20 @@ def _used(result: RunResult, end: life.Endurance) -> float:
 def _show(
     result: RunResult,
     end: life.Endurance,
-    rate: float | None,
+    rate: _Rate | None,
     head: list[tuple[str, str]],
 ) -> None:
     wear = result.json["wear"]["erases_per_block"]
     rows = [
         ("drive", f"{result.json['config']['name']}, {end.cycles:,} erases a block"),
         ("workload", result.json["workload"]),
+        *page.warnings([result]),
         *head,
         ("data endurance", f"{decimal(end.host_bytes)} of host writes"),
         ("drive writes", units.number(end.drive_writes, 1)),
         ("endurance efficiency", units.number(end.efficiency)),
         ("write amplification", units.number(result.write_amplification)),
+        *page.by_bytes(result.json),
         (
             "erases per block",
             f"{units.count(wear['min'])} to {units.count(wear['max'])}, mean {units.number(wear['mean'], 1)}, "
@@ -240,45 +313,55 @@ def _show(
         ),
     ]
     if rate is not None:
-        rows.append(("life", f"{in_years(end.years(rate))} at {decimal(rate)}/s"))
+        lasts, asked = end.years(rate.bytes_per_s), ""
+        if rate.years is not None:
+            verdict = "enough" if lasts >= rate.years else "NOT enough"
+            asked = f"; {verdict} for the {rate.years:g} years asked"
+        rows.append(("life", f"{in_years(lasts)} at {decimal(rate.bytes_per_s)}/s{asked}"))
     page.console().print(page.grid(rows))
 
 
 def _fast_forward(
-    made: Run, output: ResultOptions, rate: float | None, share: float, against_full: bool
+    made: Run,
+    output: ResultOptions,
+    rate: _Rate | None,
+    share: float,
+    against_full: bool,
+    even: life.EvenWear | None,
+    seconds: float,
 ) -> int:
     quiet = output.bar
-    try:
-        with Bar(quiet, "life", "erases/s") as bar:
-            found = life.forecast(made, progress=bar.update, share_min=share)
-        result = made.result()
-        assert result is not None
-        full = None
-        if against_full:
-            with Bar(quiet, "to the end", "erases/s") as bar:
-                full = life.Endurance.of(life.play_to_end(made, progress=bar.update))
-    except KeyboardInterrupt:
-        errors.note("interrupted before there was a forecast")
-        return 130
+    with Bar(quiet, "life", "erases/s") as bar:
+        found = life.forecast(made, progress=bar.update, share_min=share, seconds=seconds)
+    result = made.result()
+    ended = result is not None and result.json["ended"] == "worn-out"
+    full = None
+    if against_full:
+        with Bar(quiet, "to the end", "erases/s") as bar:
+            full = life.Endurance.of(life.play_to_end(made, progress=bar.update))
+    if found is None and not ended:
+        return _even_alone(even, result, output, rate)
+    assert result is not None, "what came to its end, or was erased several times, was measured"
     if found is None:
         errors.note(
             "the drive came to its end before its cleaning was steady: this is no extrapolation"
         )
-    end = life.Endurance.of(result, None if found is None else found.host_pages)
-    error = None if full is None else end.host_pages / full.host_pages - 1
+    end = life.Endurance.of(result, found)
+    error = None if full is None else end.host_bytes / full.host_bytes - 1
     document = {
         "version": __version__,
         "method": "simulated" if found is None else "extrapolated",
-        **life.figures(end, rate),
+        **_figures(end, rate),
         "forecast": None if found is None else asdict(found),
-        "full": None if full is None else life.figures(full, rate),
+        "even_wear": _even_figures(even, rate),
+        "full": None if full is None else _figures(full, rate),
         "error": error,
         "run": result.json,
     }
     put_json(document, output.json)
     put_page(lambda: result, output)
     if not output.silent:
-        head = []
+        head = [] if even is None else [("even wear", _even(even, rate))]
         if found is not None:
             steady = "steady" if found.steady else "NOT steady"
             head = [
@@ -301,4 +384,62 @@ def _fast_forward(
                 )
             )
         _show(result, end, rate, head)
+    return 0
+
+
+def _even_figures(even: life.EvenWear | None, rate: _Rate | None) -> dict[str, Any] | None:
+    """The documented figures of the answer by even wear."""
+    if even is None:
+        return None
+    low, high = even.interval or (None, None)
+    return {
+        "write_amplification": even.write_amplification,
+        "write_amplification_low": low,
+        "write_amplification_high": high,
+        "settled": even.settled,
+        "host_bytes": even.end.host_bytes,
+        "host_bytes_low": even.least.host_bytes,
+        "host_bytes_high": even.most.host_bytes,
+        "years": None if rate is None else even.end.years(rate.bytes_per_s),
+    }
+
+
+def _even_alone(
+    even: life.EvenWear | None,
+    result: RunResult | None,
+    output: ResultOptions,
+    rate: _Rate | None,
+) -> int:
+    """Answer by even wear, where the time was too short to see blocks wear; give the exit status."""
+    if even is None:
+        raise WorkloadError(
+            "--time-limit: has passed before write amplification was measured, so there is no answer yet",
+            "give it more seconds, or a drive with fewer blocks (geometry.blocks-per-plane)",
+        )
+    document = {
+        "version": __version__,
+        "method": "even-wear",
+        **_figures(even.end, rate),
+        "forecast": None,
+        "even_wear": _even_figures(even, rate),
+        "full": None,
+        "error": None,
+        "run": None if result is None else result.json,
+    }
+    put_json(document, output.json)
+    if result is not None:
+        put_page(lambda: result, output)
+    if not output.silent:
+        end = even.end
+        rows = [
+            ("even wear", _even(even, rate)),
+            ("data endurance", f"{decimal(end.host_bytes)} of host writes"),
+            ("drive writes", units.number(end.drive_writes, 1)),
+        ]
+        page.console().print(page.grid(rows))
+    if not output.quiet:
+        errors.note(
+            "the time limit has passed before each block was erased twice: uneven wear is not seen, and ends a drive "
+            "sooner; --time-limit gives it longer"
+        )
     return 0

@@ -9,9 +9,11 @@ from typing import Any
 from flashwright.cli.render import units
 from flashwright.cli.render.fit import Column, Table
 from flashwright.cli.render.page import console, grid, pace, plain_table, precondition, warnings
+from flashwright.run.overseeds import groups_of
+from flashwright.run.parts import amplifications_differ
 from flashwright.run.results import RunResult, Runs
 
-__all__ = ["show_comparison", "show_over_seeds"]
+__all__ = ["seed_notes", "show_comparison", "show_over_seeds"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,9 +23,12 @@ class _Figure(Column):
     show: Callable[[float | None], str]
     of: Callable[[Mapping[str, Any]], float | None]
     always: bool = True
+    where: Callable[[Mapping[str, Any]], bool] | None = None
 
     def wanted(self, runs: Sequence[Mapping[str, Any]]) -> bool:
         """Whether it is there for these runs."""
+        if self.where is not None:
+            return any(self.where(run) for run in runs)
         return self.always or any(self.of(run) is not None for run in runs)
 
 
@@ -72,14 +77,22 @@ def _comparison(table_ram: bool) -> list[_Figure]:
         of: str | Callable[[Mapping[str, Any]], float | None],
         *,
         always: bool = True,
+        where: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> _Figure:
         found = _path(of) if isinstance(of, str) else of
-        return _Figure(name, importance, show=show, of=found, always=always)
+        return _Figure(name, importance, show=show, of=found, always=always, where=where)
 
     response = "response_time_ns/all"
     columns = [
         figure("requests", 60, units.count, "measured/requests"),
         figure("WA", 99, units.number, "write_amplification"),
+        figure(
+            "WA(bytes)",
+            98,
+            units.number,
+            "write_amplification_bytes",
+            where=amplifications_differ,
+        ),
         figure("settled", 98, _verdict, _verdict_number, always=False),
         figure("IOPS", 97, units.count, "throughput/iops"),
         figure("mean", 95, units.time, f"{response}/mean"),
@@ -178,29 +191,62 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
 
 
 def show_over_seeds(runs: Runs) -> None:
-    """Print means over seeds, each with half the width of its 95 % interval."""
+    """Print means over seeds, each with half the width of its 95 % interval where there is one."""
     figures: dict[str, tuple[str, Callable[[float | None], str]]] = {
         "write_amplification": ("WA", units.number),
+        "write_amplification_bytes": ("WA(bytes)", units.number),
         "throughput.iops": ("IOPS", units.count),
         "response_time_ns.all.mean": ("mean", units.time),
         "response_time_ns.all.p99": ("p99", units.time),
     }
-    rows = runs.over_seeds().to_pylist()
-    keys = [key for key in rows[0] if key in runs[0].varied]
+    groups = groups_of(runs)
+    if not any(
+        amplifications_differ({name: each.mean for name, each in group.figures.items()})
+        for group in groups
+    ):
+        del figures["write_amplification_bytes"]
     table = plain_table(
         Column("mean over seeds", 100, number=False),
         Column("seeds", 60),
         Column("settled", 90),
         *(Column(f"{name} ± 95 %", 99 - at) for at, (name, _) in enumerate(figures.values())),
     )
-    for row in rows:
+    for group in groups:
+        shown = []
+        for name, (_, show) in figures.items():
+            found = group.figures.get(name)
+            within = None if found is None else found.ci95
+            text = "-" if found is None else show(found.mean)
+            shown.append(text if within is None else f"{text} ± {show(within)}")
+        count = len(group.runs)
+        same = count > 1 and group.different < count
         table.add_row(
-            ", ".join(f"{key}={row[key]}" for key in keys),
-            str(row["seeds"]),
-            f"{row['settled']} of {row['seeds']}",
-            *(
-                "-" if row[name] is None else f"{show(row[name])} ± {show(row[f'{name}.ci95'])}"
-                for name, (_, show) in figures.items()
-            ),
+            group.label,
+            f"{count} ({group.different} different)" if same else str(count),
+            f"{group.settled} of {count}",
+            *shown,
         )
-    console().print(table)
+    out = console()
+    out.print(table)
+    for note in seed_notes(
+        [(group.label, len(group.runs), group.interval) for group in groups if group.different == 1]
+    ):
+        out.print(note)
+
+
+def seed_notes(alike: Sequence[tuple[str, int, str | None]]) -> list[str]:
+    """What to say where the seed changes nothing: each has its label, its seeds, and what its interval is over."""
+    said: dict[str | None, list[str]] = {}
+    for label, count, interval in alike:
+        if count > 1:
+            said.setdefault(interval, []).append(label)
+    return [
+        f"the seed changes nothing in {'; '.join(filter(None, labels)) or 'this run'} (equal digests): one run, played "
+        "again. "
+        + (
+            "Its ± is over parts of the run, by a block bootstrap of the time series; of p99 there is none"
+            if interval
+            else "No interval: nothing in the run tells one"
+        )
+        for interval, labels in said.items()
+    ]

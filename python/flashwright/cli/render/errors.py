@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from flashwright.errors import FlashwrightError
 
-__all__ = ["as_typed", "fault", "note", "typed"]
+__all__ = ["as_typed", "beyond_command", "fault", "note", "typed"]
 
 _TYPED = {
     "audit_every": "--audit",
@@ -67,6 +67,36 @@ def as_typed(error: FlashwrightError) -> tuple[str, str]:
     names = error.parameters
     lines = [_with_typed_head(line, names) for line in str(error).splitlines()]
     return _with_typed_values("\n".join(lines), names), _with_typed_values(error.hint, names)
+
+
+_COMMAND = re.compile(r"`flashwright ([a-z-]+(?: [a-z-]+)*)")
+
+
+def beyond_command(hint: str, arguments: Sequence[str]) -> str:
+    """A hint without the parts that name the command that was just run.
+
+    Parameters
+    ----------
+    hint : str
+        Parts that are separated by semicolons.
+    arguments : sequence of str
+        As they were typed.
+
+    Examples
+    --------
+    >>> hint = "`flashwright trace info FILE` shows what is in a trace; see also --format"
+    >>> beyond_command(hint, ["trace", "info", "a.spc"])
+    'see also --format'
+    >>> beyond_command(hint, ["simulate", "default"]) == hint
+    True
+    """
+
+    def is_run(part: str) -> bool:
+        named = _COMMAND.search(part)
+        words = named[1].split() if named else []
+        return bool(words) and list(arguments[: len(words)]) == words
+
+    return "; ".join(part for part in hint.split("; ") if not is_run(part))
 
 
 def _with_typed_head(line: str, names: Sequence[str]) -> str:

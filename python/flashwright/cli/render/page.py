@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
 
 from flashwright.cli.render import flash, units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
+from flashwright.run.parts import amplifications_differ
 from flashwright.run.results import RunResult
+from flashwright.run.warned import gathered
 
 __all__ = [
     "Column",
@@ -24,6 +26,7 @@ __all__ = [
     "precondition",
     "show_run",
     "times",
+    "warned_rows",
     "warnings",
 ]
 
@@ -158,14 +161,12 @@ def _head(result: RunResult) -> RenderableType:
 
 def warnings(results: Sequence[RunResult]) -> list[tuple[str, str]]:
     """What runs warn of, a row each; of several runs each text once, with the labels of those that it concerns."""
-    concerned: dict[str, list[str]] = {}
-    for result in results:
-        for warned in result.warnings:
-            concerned.setdefault(str(warned), []).append(result.label)
-    return [
-        ("warning", text if len(labels) == len(results) else f"{'; '.join(labels)}: {text}")
-        for text, labels in concerned.items()
-    ]
+    return warned_rows((result.label, result.json["warnings"]) for result in results)
+
+
+def warned_rows(runs: Iterable[tuple[str, Iterable[Mapping[str, Any]]]]) -> list[tuple[str, str]]:
+    """The same from labels and warnings as the JSON of a run has them."""
+    return [("warning", str(each)) for each in gathered(runs)]
 
 
 def _program(figures: dict[str, float]) -> str:
@@ -227,6 +228,8 @@ _SEARCH = {
 def _amplification(figures: Mapping[str, Any]) -> str:
     """Write amplification with its interval, and whether it is of a settled drive."""
     text = units.number(figures["write_amplification"])
+    if amplifications_differ(figures):
+        text += " by pages"
     settled = figures["settled"]
     if settled is None or settled["verdict"] == "none":
         return text
@@ -235,15 +238,25 @@ def _amplification(figures: Mapping[str, Any]) -> str:
     within = (
         "" if settled["interval"] is None else f" (95 %: {units.interval(settled['interval'])})"
     )
+    if settled["verdict"] == "never-cleaned":
+        return f"{text}{within}, NO CLEANING: it moved no page under this load"
     if settled["verdict"] == "too-short":
         return f"{text}{within}; {settled['why']}"
     return f"{text}{within}, settled"
 
 
+def by_bytes(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A row for write amplification by bytes, where it is not that by pages."""
+    if not amplifications_differ(figures):
+        return []
+    found = units.number(figures["write_amplification_bytes"])
+    return [("by bytes", f"{found}, as drives count it: NAND writes over host writes")]
+
+
 def _figures(result: RunResult) -> RenderableType:
     j = result.json
     wear = j["wear"]["erases_per_block"]
-    rows = [("", ""), ("write amplification", _amplification(j))]
+    rows = [("", ""), ("write amplification", _amplification(j)), *by_bytes(j)]
     if (into := j["host"]["pages_into_flash"]) != j["host"]["pages_written"]:
         of_those = units.number(j["write_amplification_into_flash"])
         rows.append(

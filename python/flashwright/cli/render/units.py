@@ -136,7 +136,13 @@ def _three(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
-VERDICTS = {"settled": "yes", "transient": "NO: transient", "too-short": "too short", "none": "-"}
+VERDICTS = {
+    "settled": "yes",
+    "transient": "NO: transient",
+    "too-short": "too short",
+    "none": "-",
+    "never-cleaned": "no cleaning",
+}
 """What tables say of whether a run's figures are of a settled drive."""
 
 

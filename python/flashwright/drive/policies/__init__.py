@@ -26,7 +26,14 @@ from flashwright._core import Buffer, Unit
 
 # The core asks for `_told` here.
 from flashwright.drive.policies.handing import _told as _told
-from flashwright.drive.policies.handing import expect_policies, handed, load, name_of
+from flashwright.drive.policies.handing import (
+    details_of,
+    expect_policies,
+    handed,
+    identity_of,
+    load,
+    name_of,
+)
 from flashwright.drive.policies.kinds import (
     BufferPolicy,
     DriveInfo,
@@ -51,8 +58,10 @@ __all__ = [
     "Unit",
     "UnitInfo",
     "VictimPolicy",
+    "details_of",
     "expect_policies",
     "handed",
+    "identity_of",
     "load",
     "name_of",
 ]

@@ -6,8 +6,10 @@ import copy
 import hashlib
 import importlib.util
 import inspect
+import itertools
 import json
 import math
+import pickle
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -29,7 +31,7 @@ from flashwright.drive.policies.kinds import (
     VictimPolicy,
 )
 
-__all__ = ["expect_policies", "handed", "load", "name_of"]
+__all__ = ["details_of", "expect_policies", "handed", "identity_of", "load", "name_of"]
 
 _KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy)
 
@@ -91,7 +93,7 @@ def _module(path: Path) -> ModuleType:
         path.read_bytes()
     except OSError as error:
         raise PolicyError(f"{path}: {(error.strerror or str(error)).lower()}", "") from None
-    name = f"flashwright_policy_{path.stem}"
+    name = _module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise PolicyError(f"{path}: found no Python file, expected one that ends in .py")
@@ -104,6 +106,60 @@ def _module(path: Path) -> ModuleType:
         del sys.modules[name]
         raise PolicyError(f"{path}: {_told(error)}") from error
     return module
+
+
+def _module_name(path: Path) -> str:
+    """A name for a policy's file, which no other file has: by it a class finds its source."""
+    names = itertools.chain([""], (f"_{n}" for n in itertools.count(2)))
+    for more in names:
+        name = f"flashwright_policy_{path.stem}{more}"
+        known = getattr(sys.modules.get(name), "__file__", None)
+        if known is None or Path(known).resolve() == path.resolve():
+            break
+    return name
+
+
+def identity_of(policy: Given) -> str:
+    """What a policy does, as text: its class, by the text of its file, and its parameters.
+
+    Classes that are made within a function may differ in what they take from it, and so are the same only as objects.
+
+    Examples
+    --------
+    >>> identity_of(VictimPolicy) == identity_of(BufferPolicy)
+    False
+    """
+    made = _class(policy)
+    _, digest = _source(made)
+    where = _path(made)
+    is_known = digest is not None and where is not None and "<locals>" not in made.__qualname__
+    which = [where, digest, made.__qualname__] if is_known else [id(made), made.__qualname__]
+    settings = None if isinstance(policy, type) else _digested(vars(policy))
+    return json.dumps([which, settings])
+
+
+def _digested(settings: dict[str, Any]) -> str:
+    """Parameters as text, of which the pickled form decides; an object that has none is only itself."""
+    try:
+        return hashlib.sha256(pickle.dumps(settings)).hexdigest()
+    except Exception:
+        return f"{id(settings)}"
+
+
+def details_of(policy: Given) -> dict[str, object]:
+    """What tells a policy from others of its name: its parameters, and the path of its file."""
+    path = _path(_class(policy))
+    told = {} if path is None else {"path": path}
+    return {**told, **_settings(policy)}
+
+
+def _path(made: type) -> str | None:
+    """The file that holds a class; None where it was not read from one."""
+    try:
+        path = Path(inspect.getsourcefile(made) or "")
+    except (OSError, TypeError):
+        return None
+    return str(path.resolve()) if path.is_file() else None
 
 
 def name_of(policy: Given) -> str:
@@ -225,8 +281,6 @@ def _about(policy: Given) -> dict[str, object]:
     """What a result tells of a policy, so that a reader knows what ran."""
     made = _class(policy)
     file, digest = _source(made)
-    settings = {} if isinstance(policy, type) else vars(policy)
-    plain = (bool, int, float, str, type(None))
     return {
         "key": policy.key,
         "name": name_of(policy),
@@ -234,10 +288,17 @@ def _about(policy: Given) -> dict[str, object]:
         "class": made.__qualname__,
         "file": file,
         "source_sha256": digest,
-        "settings": {
-            key: value if isinstance(value, plain) and _is_json(value) else _as_text(value)
-            for key, value in settings.items()
-        },
+        "settings": _settings(policy),
+    }
+
+
+def _settings(policy: Given) -> dict[str, object]:
+    """The parameters of a policy that is an object; of what JSON has no value for, its type."""
+    plain = (bool, int, float, str, type(None))
+    settings = {} if isinstance(policy, type) else vars(policy)
+    return {
+        key: value if isinstance(value, plain) and _is_json(value) else _as_text(value)
+        for key, value in settings.items()
     }
 
 

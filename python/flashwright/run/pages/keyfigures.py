@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from flashwright.report import text
 from flashwright.report.tables import Cell, Table, Tone
 from flashwright.run.pages.view import RunView, dig, number
+from flashwright.run.parts import amplifications_differ
 
 Direction = Literal["lower", "higher"] | None
 
@@ -32,6 +33,8 @@ class Figure:
         What it means, as a sentence.
     cleaning
         Whether it depends on how hard the drive works at cleaning, and so holds only once that has settled.
+    where
+        The runs, by their JSON, for which it is shown; by default all that have it.
     """
 
     name: str
@@ -40,6 +43,13 @@ class Figure:
     better: Direction = None
     about: str = ""
     cleaning: bool = False
+    where: Callable[[Mapping[str, Any]], bool] | None = None
+
+    def is_shown(self, runs: Sequence[RunView]) -> bool:
+        """Whether it is shown for one of these runs."""
+        if self.where is not None:
+            return any(self.where(run.json) for run in runs)
+        return any(number(run.json, self.path) is not None for run in runs)
 
 
 KEY_FIGURES = (
@@ -50,6 +60,15 @@ KEY_FIGURES = (
         "lower",
         "Pages programmed, whatever the cause, per page that the host wrote.",
         cleaning=True,
+    ),
+    Figure(
+        "Write amplification by bytes",
+        "write_amplification_bytes",
+        text.significant,
+        "lower",
+        "Bytes programmed per byte that the host wrote, as drives count it; requests wrote parts of pages.",
+        cleaning=True,
+        where=amplifications_differ,
     ),
     Figure(
         "IOPS",
@@ -130,7 +149,9 @@ ALL_FIGURES = (
     Figure("Host pages read", "host.pages_read"),
     Figure("Host pages written", "host.pages_written"),
     Figure("Host pages trimmed", "host.pages_trimmed"),
+    Figure("Host bytes written", "requests.bytes_written", text.size_bytes),
     Figure("Write amplification", "write_amplification", text.significant, "lower"),
+    Figure("Write amplification by bytes", "write_amplification_bytes", text.significant, "lower"),
     Figure("IOPS", "throughput.iops", text.count, "higher"),
     Figure("Throughput", "throughput.bytes_per_s", text.rate_bytes, "higher"),
     *(
@@ -233,8 +254,7 @@ def cells(figure: Figure, runs: Sequence[RunView]) -> list[Cell]:
 
 def key_figures(runs: Sequence[RunView]) -> Table:
     """A row a run; figures that no run has are left out."""
-    found = ((figure, cells(figure, runs)) for figure in KEY_FIGURES)
-    shown = [pair for pair in found if any(cell.value is not None for cell in pair[1])]
+    shown = [(figure, cells(figure, runs)) for figure in KEY_FIGURES if figure.is_shown(runs)]
     rows = [
         [Cell(run.label, run.label), *(column[i] for _, column in shown)]
         for i, run in enumerate(runs)
@@ -257,6 +277,7 @@ VERDICTS: dict[str, tuple[str, Tone]] = {
     "transient": ("transient", "warn"),
     "too-short": ("measured too briefly", "warn"),
     "none": ("nothing written", "plain"),
+    "never-cleaned": ("no cleaning", "warn"),
 }
 
 

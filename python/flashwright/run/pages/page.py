@@ -17,6 +17,7 @@ from flashwright.report.tables import Badge
 from flashwright.run.pages.figures import sections
 from flashwright.run.pages.header import header, over
 from flashwright.run.pages.keyfigures import KEY_FIGURES, all_figures, configuration, key_figures
+from flashwright.run.pages.means import firsts, over_seeds, seeded, table_of
 from flashwright.run.pages.settled import settled_badge, tiles_of, warnings_of
 from flashwright.run.pages.view import RunView, dig, number
 
@@ -51,8 +52,11 @@ class RunsPage:
     def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
         columns = Columns()
-        parts = _told(self.runs, sections(self.runs, columns))
-        labels = [run.label for run in self.runs]
+        groups = seeded(self.runs)
+        # Of seeds means with intervals are drawn, and not a line each.
+        shown = firsts(groups) or self.runs
+        parts = [*over_seeds(groups, columns), *_told(shown, sections(shown, columns))]
+        labels = [run.label for run in shown]
         return figures_of(folder, parts, columns, labels, self.title)
 
 
@@ -81,7 +85,9 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
     if not runs:
         raise EmptyPageError("report: found no run, expected at least one run")
     columns = Columns()
-    parts = _told(runs, sections(runs, columns))
+    all_runs, groups = runs, seeded(runs)
+    runs = firsts(groups) or runs
+    parts = [*over_seeds(groups, columns), *_told(runs, sections(runs, columns))]
     settings, differ = configuration(runs)
     several = len(runs) > 1
     badges = [_badges(run) for run in runs]
@@ -91,24 +97,37 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
         [run.label for run in runs],
         parts,
         columns,
-        _results(runs),
+        _results(all_runs),
         title=title,
         runs=runs,
         several=several,
         workloads=_distinct(runs, "workload"),
         drive=header(runs),
         facts=_facts(runs),
-        warnings=warnings_of(runs),
+        warnings=warnings_of(all_runs),
         badges=badges,
         badges_differ=any(own != badges[0] for own in badges),
         tiles=tiles_of(runs[0]),
-        key_figures=key_figures(runs),
+        key_figures=table_of(groups) if groups else key_figures(runs),
         meanings=_meanings(runs, badges),
         all_figures=all_figures(runs),
         settings=settings,
         differ=differ,
-        notes=[(run.label, note) for run in runs if (note := dig(run.json, "note"))],
-        violations=[(run.label, list(run.violations)) for run in runs if run.violations],
+        notes=[
+            *(
+                [
+                    (
+                        "seeds",
+                        f"means are over up to {max(len(group.runs) for group in groups)} seeds; what shows single "
+                        "runs is of the first",
+                    )
+                ]
+                if groups
+                else []
+            ),
+            *((run.label, note) for run in all_runs if (note := dig(run.json, "note"))),
+        ],
+        violations=[(run.label, list(run.violations)) for run in all_runs if run.violations],
         violations_shown=VIOLATIONS_SHOWN,
         commands=_commands(runs),
     )
@@ -196,7 +215,7 @@ def _meanings(runs: Sequence[RunView], badges: Sequence[Sequence[Badge]]) -> lis
     known = (
         (text.in_words(figure.name) or figure.name, figure.about)
         for figure in KEY_FIGURES
-        if any(number(run.json, figure.path) is not None for run in runs)
+        if figure.is_shown(runs)
     )
     return [*found, *known]
 

@@ -9,10 +9,12 @@ from flashwright.report import text
 from flashwright.report.tables import Badge
 from flashwright.run.pages.keyfigures import KEY_FIGURES, cells, settled_word
 from flashwright.run.pages.view import RunView, dig, number
+from flashwright.run.warned import gathered
 
 _UNSETTLED = {
     "transient": "transient: not settled",
     "too-short": "settled, but measured too briefly",
+    "never-cleaned": "without cleaning: it moved no page",
 }
 
 
@@ -64,7 +66,7 @@ def tiles_of(run: RunView) -> list[Tile]:
     found = []
     for figure in KEY_FIGURES:
         cell = cells(figure, [run])[0]
-        if cell.value is None:
+        if cell.value is None or not figure.is_shown([run]):
             continue
         beneath = unsettled if figure.cleaning else ""
         if figure.path == "write_amplification":
@@ -113,12 +115,8 @@ def settled_badge(run: RunView) -> list[Badge]:
 
 def warnings_of(runs: Sequence[RunView]) -> list[Warned]:
     """What the runs warn of; equal warnings once, with the runs that they are of."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for run in runs:
-        for each in dig(run.json, "warnings") or []:
-            key = (str(dig(each, "text") or dig(each, "code") or ""), str(dig(each, "mend") or ""))
-            found.setdefault(key, []).append(run.label)
+    found = gathered((run.label, dig(run.json, "warnings") or []) for run in runs)
     return [
-        Warned(words, mend, [] if len(labels) == len(runs) else labels)
-        for (words, mend), labels in found.items()
+        Warned(each.text, each.mend or "", [] if len(each.runs) == each.of else each.runs)
+        for each in found
     ]

@@ -1,12 +1,14 @@
 //! Text of `blkparse` in its default format: `maj,min cpu sequence seconds pid action RWBS sector + sectors [name]`.
 //!
-//! A request arrives when it is queued, so `Q` events are taken. `D` (issued to the driver) and `C` (completed) give
-//! service times of the traced machine's own drive and are ignored, like all other events and the summary. In RWBS,
+//! A request arrives when it is queued, so `Q` events are taken; in a recording without any, `D` (issued to the driver)
+//! are all that is left of the requests. `C` (completed) gives service times of the traced machine's own drive and is
+//! ignored, like all other events and the summary. Events after a summary are a recording of their own. In RWBS,
 //! `R`, `W` and `D` mean read, write and discard; an `F` before them is a separate flush that goes first, an `F` after
 //! `W` is force-unit-access.
 
-use super::Format;
+use super::{Format, Setup};
 use crate::trace::detect::{Head, Verdict};
+use crate::trace::order::TimeBase;
 use crate::trace::parse::{Parsed, Words, bad, decimal_time, sector, sectors, whole};
 use crate::trace::record::{Record, Sink};
 use crate::trace::text::{self, ParseLine};
@@ -14,7 +16,7 @@ use flashwright_block::RequestKind;
 
 pub(super) static FORMAT: Format = Format {
     name: "blkparse",
-    summary: "text output of blkparse (default format); queue events are the requests",
+    summary: "text output of blkparse (default format); queue events are the requests, or issue events",
     sniff,
     open: text::open::<Blkparse>,
     writing: None,
@@ -59,12 +61,26 @@ fn event_after<'a>(device: &'a [u8], mut words: Words<'a>) -> Parsed<Event<'a>> 
     Ok(Event { device, time, process, action, rest: words })
 }
 
-#[derive(Default)]
 struct Blkparse {
     in_summary: bool,
+    /// The letter of the events that are requests.
+    taken: u8,
+}
+
+impl Default for Blkparse {
+    fn default() -> Self {
+        Blkparse { in_summary: false, taken: b'Q' }
+    }
 }
 
 impl ParseLine for Blkparse {
+    const HAS_EVENTS: bool = true;
+    const TIME_BASE: TimeBase = TimeBase::Text;
+
+    fn set_up(&mut self, setup: &Setup) {
+        self.taken = setup.events.letter();
+    }
+
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
         let Some(event) = event(line) else {
             self.in_summary |=
@@ -76,7 +92,17 @@ impl ParseLine for Blkparse {
             return bad("device", line, "an event line that begins with major,minor");
         };
         let event = event?;
-        if event.action != b"Q" {
+        if self.in_summary {
+            self.in_summary = false;
+            out.tally.sections_apart = true;
+            out.begin_section();
+        }
+        let &[letter] = event.action else {
+            out.ignore();
+            return Ok(());
+        };
+        out.count_event(letter);
+        if letter != self.taken {
             out.ignore();
             return Ok(());
         }

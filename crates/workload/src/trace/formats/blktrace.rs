@@ -6,19 +6,27 @@
 //! ```
 //!
 //! Either byte order: the magic number, 0x65617400 and the version in its last byte, determines it. The low half of
-//! `action` is the event (1 = queued), the high half are flags. Queue events are the requests, as for `blkparse`.
+//! `action` is the event (1 = queued, 7 = issued), the high half are flags. Queue events are the requests, issue events
+//! where there are no others, as for `blkparse`.
+//!
+//! `blktrace` writes a file for each CPU: NAME.blktrace.0 is read with NAME.blktrace.1 and so on beside it, the whole
+//! recording. Another one of them is read alone and says so.
 
 use super::{Format, Setup};
+use crate::trace::brothers::{Brothers, shown};
 use crate::trace::detect::{Head, Verdict};
 use crate::trace::error::TraceError;
 use crate::trace::input::Input;
+use crate::trace::options::Event;
+use crate::trace::order::TimeBase;
 use crate::trace::parse::byte_range;
 use crate::trace::record::{Decode, Record, SECTOR, Sink};
 use flashwright_block::RequestKind;
+use std::path::{Path, PathBuf};
 
 pub(super) static FORMAT: Format = Format {
     name: "blktrace",
-    summary: "binary output of blktrace, version 7, either byte order; queue events are the requests",
+    summary: "binary output of blktrace, version 7, either byte order; queue events are the requests, or issue events",
     sniff,
     open,
     writing: None,
@@ -30,6 +38,9 @@ const VERSION: u8 = 7;
 const RECORD_BYTES: usize = 48;
 
 const QUEUED: u32 = 1;
+const ISSUED: u32 = 7;
+/// The letters of blkparse for the events, from number 0 on (`blktrace_api.h`); a point where it has none of its own.
+const LETTERS: &[u8; 17] = b".QMFGSRDCPUTIXBA.";
 /// The event without the bit that says that a control group follows.
 const EVENT_MASK: u32 = 0xff;
 const WRITE: u32 = 1 << (16 + 1);
@@ -52,11 +63,32 @@ fn sniff(head: &Head<'_>) -> Verdict {
     if order(head.bytes()).is_some() { Verdict::Fits } else { Verdict::No }
 }
 
-fn open(mut input: Input, _: &Setup) -> Result<Box<dyn Decode>, TraceError> {
+fn open(input: Input, setup: &Setup) -> Result<Box<dyn Decode>, TraceError> {
+    let (rest, notes) = brothers(input.path());
+    let (input, little) = begin(input)?;
+    let taken = if setup.events == Event::Queue { QUEUED } else { ISSUED };
+    Ok(Box::new(Blktrace { input, little, record: 0, device: None, taken, files: rest.len() + 1, rest, notes }))
+}
+
+/// The files to read beside `path`, the next last, and what is said of them.
+fn brothers(path: &Path) -> (Vec<PathBuf>, Vec<String>) {
+    let Some(found) = Brothers::of(path) else { return Default::default() };
+    let (names, all) = (found.names(), found.others.len() + 1);
+    if found.cpu > 0 {
+        let note = format!("one CPU of a recording of {all}: {} is read with the others", shown(&found.first));
+        return (Vec::new(), vec![note]);
+    }
+    let mut rest = found.others;
+    rest.reverse();
+    (rest, vec![format!("read with {names}: {all} CPUs of one recording")])
+}
+
+/// The input behind its first bytes, and whether it is little-endian.
+fn begin(mut input: Input) -> Result<(Input, bool), TraceError> {
     let found = order(input.head(4)?.0);
     let path = input.path().to_owned();
     match found {
-        Some((little, VERSION)) => Ok(Box::new(Blktrace { input, little, record: 0, device: None })),
+        Some((little, VERSION)) => Ok((input, little)),
         Some((_, version)) => {
             Err(TraceError::record(&path, 1, format!("blktrace version {version}; only version {VERSION} is read")))
         }
@@ -70,6 +102,12 @@ struct Blktrace {
     record: u64,
     /// The last device's number and its index.
     device: Option<(u32, u32)>,
+    /// The event that is a request.
+    taken: u32,
+    /// The files of the recording, and those left to read, the next last.
+    files: usize,
+    rest: Vec<PathBuf>,
+    notes: Vec<String>,
 }
 
 /// The fields of a record that matter.
@@ -107,8 +145,9 @@ impl Fixed {
         }
     }
 
-    fn is_queued(&self) -> bool {
-        self.action & EVENT_MASK == QUEUED && self.action & NOTIFY == 0
+    /// The event, if it is one of a request.
+    fn event(&self) -> Option<u32> {
+        (self.action & NOTIFY == 0).then_some(self.action & EVENT_MASK)
     }
 
     fn has(&self, flag: u32) -> bool {
@@ -120,7 +159,12 @@ impl Decode for Blktrace {
     fn fill(&mut self, out: &mut Sink<'_>, at_most: usize) -> Result<(), TraceError> {
         let enough = out.records.len() + at_most;
         while out.records.len() < enough {
-            let Some(raw) = self.input.take(RECORD_BYTES, "a blktrace record")? else { return Ok(()) };
+            let Some(raw) = self.input.take(RECORD_BYTES, "a blktrace record")? else {
+                let Some(next) = self.rest.pop() else { return Ok(()) };
+                (self.input, self.little) = begin(Input::open(&next)?)?;
+                self.record = 0;
+                continue;
+            };
             let fixed = Fixed::read(raw, self.little);
             self.record += 1;
             if fixed.magic != u32::from_be_bytes([MAGIC[0], MAGIC[1], MAGIC[2], VERSION]) {
@@ -132,8 +176,12 @@ impl Decode for Blktrace {
                 let path = self.input.path().to_owned();
                 return Err(TraceError::Truncated { path, what: "the payload of a blktrace record" });
             }
-            if fixed.is_queued() {
-                self.queued(&fixed, out)?;
+            let event = fixed.event();
+            if let Some(&letter) = event.and_then(|event| LETTERS.get(event as usize)) {
+                out.count_event(letter);
+            }
+            if event == Some(self.taken) {
+                self.request(&fixed, out)?;
             } else {
                 out.ignore();
             }
@@ -144,10 +192,28 @@ impl Decode for Blktrace {
     fn input(&self) -> &Input {
         &self.input
     }
+
+    #[allow(clippy::cast_precision_loss)] // a share
+    fn progress(&self) -> Option<f64> {
+        let done = self.files - self.rest.len() - 1;
+        self.input.progress().map(|share| (done as f64 + share) / self.files as f64)
+    }
+
+    fn has_events(&self) -> bool {
+        true
+    }
+
+    fn time_base(&self) -> TimeBase {
+        TimeBase::One
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
 }
 
 impl Blktrace {
-    fn queued(&mut self, fixed: &Fixed, out: &mut Sink<'_>) -> Result<(), TraceError> {
+    fn request(&mut self, fixed: &Fixed, out: &mut Sink<'_>) -> Result<(), TraceError> {
         let kind = match () {
             () if fixed.has(DISCARD) => RequestKind::Trim,
             () if fixed.has(WRITE) => RequestKind::Write,

@@ -14,6 +14,7 @@
 
 use crate::trace::detect::{Head, Verdict};
 use crate::trace::parse::{Parsed, Words, bad, decimal_time, sector, sectors, whole, whole_time};
+use crate::trace::plausible::Shape;
 use crate::trace::record::{Record, Sink};
 use flashwright_block::RequestKind;
 
@@ -26,6 +27,17 @@ pub(super) enum Columns {
     Bytes,
 }
 
+const fn shape(time_ns: u64, address: u64, length: u64) -> Shape {
+    Shape { separator: b' ', time: (0, time_ns), address: (2, address), length: (3, length), device: 1, headed: false }
+}
+
+static DISKSIM: Shape = shape(1_000_000, 512, 512);
+static FLASHSIM: Shape = shape(1_000_000, 512, 512 * PAGE_SECTORS);
+static MQSIM: Shape = shape(1, 512, 512);
+static BYTES: Shape = shape(1_000_000, 1, 1);
+
+/// Digits after the point of milliseconds that give nanoseconds.
+const MS_DIGITS: usize = 6;
 /// Sectors of the pages that `flashsim` counts in.
 const PAGE_SECTORS: u64 = 8;
 /// With fewer lines than this, statistical rules decide nothing.
@@ -36,15 +48,15 @@ const NS_STEP_MIN: u64 = 10_000;
 impl Columns {
     /// Reads one line.
     #[inline]
-    pub(super) fn line(self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
+    pub(super) fn line(self, line: &[u8], time_digits: Option<usize>, out: &mut Sink<'_>) -> Parsed<()> {
         if line.is_empty() || line[0] == b'#' {
             return Ok(());
         }
         let mut words = Words(line);
         let time = words.next("time")?;
-        let time = match self {
-            Columns::Mqsim => whole_time("time", time, 1)?,
-            _ => decimal_time("time", time, 6)?,
+        let time = match (self, time_digits) {
+            (Columns::Mqsim, None) => whole_time("time", time, 1)?,
+            (_, digits) => decimal_time("time", time, digits.unwrap_or(MS_DIGITS))?,
         };
         let device = whole("device", words.next("device")?)?;
         let (address, length) = (words.next("address")?, words.next("length")?);
@@ -75,10 +87,15 @@ impl Columns {
     pub(super) fn sniff(self, head: &Head<'_>) -> Verdict {
         let Some(sample) = Sample::of(head) else { return Verdict::No };
         let candidates = sample.candidates();
-        match (candidates.contains(&self), candidates.len()) {
-            (false, _) => Verdict::No,
-            (true, 1) => Verdict::Fits,
-            (true, _) => Verdict::Maybe,
+        if candidates.contains(&self) { Verdict::Columns(self.shape()) } else { Verdict::No }
+    }
+
+    fn shape(self) -> &'static Shape {
+        match self {
+            Columns::DiskSim => &DISKSIM,
+            Columns::FlashSim => &FLASHSIM,
+            Columns::Mqsim => &MQSIM,
+            Columns::Bytes => &BYTES,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Looks like three other formats; `columns` distinguishes them. Written times keep six decimals.
 
 use super::columns::Columns;
-use super::{Format, Writing};
+use super::{Format, Setup, Writing};
 use crate::trace::parse::Parsed;
 use crate::trace::record::{About, Encode, Held, Output, Sink};
 use crate::trace::text::{self, ParseLine};
@@ -14,7 +14,7 @@ pub(super) static FORMAT: Format = Format {
     name: "disksim",
     summary: "DiskSim ASCII: ms device sector sectors flags (bit 0 = read)",
     sniff: |head| Columns::DiskSim.sniff(head),
-    open: text::open::<DiskSim>,
+    open: text::open::<DiskSimLine>,
     writing: Some(Writing {
         encoder: || Box::new(DiskSim),
         time_step_ns: 1,
@@ -24,14 +24,24 @@ pub(super) static FORMAT: Format = Format {
 };
 
 #[derive(Default)]
-struct DiskSim;
+struct DiskSimLine {
+    time_digits: Option<usize>,
+}
 
-impl ParseLine for DiskSim {
+impl ParseLine for DiskSimLine {
+    const TAKES_TIME_UNIT: bool = true;
+
+    fn set_up(&mut self, setup: &Setup) {
+        self.time_digits = setup.time_digits();
+    }
+
     #[inline]
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
-        Columns::DiskSim.line(line, out)
+        Columns::DiskSim.line(line, self.time_digits, out)
     }
 }
+
+struct DiskSim;
 
 impl Encode for DiskSim {
     fn begin(&mut self, _: &About, _: &mut Output) -> io::Result<()> {

@@ -7,6 +7,7 @@
 
 use super::Format;
 use crate::trace::detect::{Head, Verdict};
+use crate::trace::order::TimeBase;
 use crate::trace::parse::{Fields, Parsed, bad, byte_range, hexadecimal, trim, whole};
 use crate::trace::record::{Record, Sink};
 use crate::trace::text::{self, ParseLine};
@@ -77,6 +78,8 @@ struct Etw {
 }
 
 impl ParseLine for Etw {
+    const TIME_BASE: TimeBase = TimeBase::One;
+
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
         let event = Fields::new(line, b',').next("event")?;
         match event {

@@ -3,12 +3,24 @@
 use super::detect::{Head, Verdict};
 use super::error::TraceError;
 use super::input::Input;
+use super::options::{Event, TimeUnit};
 use super::record::{Decode, Encode};
 
 /// Options of a decoder.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Setup {
     pub(crate) skip_bad_lines: bool,
+    /// The unit of times, if another than the format's.
+    pub(crate) time_unit: Option<TimeUnit>,
+    /// Which events of a block trace are the requests.
+    pub(crate) events: Event,
+}
+
+impl Setup {
+    /// The digits after the point that give nanoseconds, if times are in another unit than the format's.
+    pub(crate) fn time_digits(&self) -> Option<usize> {
+        self.time_unit.map(TimeUnit::digits)
+    }
 }
 
 /// How a format is written.

@@ -2,8 +2,8 @@
 //!
 //! Looks like three other formats; `columns` distinguishes them.
 
-use super::Format;
 use super::columns::Columns;
+use super::{Format, Setup};
 use crate::trace::parse::Parsed;
 use crate::trace::record::Sink;
 use crate::trace::text::{self, ParseLine};
@@ -18,11 +18,19 @@ pub(super) static FORMAT: Format = Format {
 };
 
 #[derive(Default)]
-struct Mqsim;
+struct Mqsim {
+    time_digits: Option<usize>,
+}
 
 impl ParseLine for Mqsim {
+    const TAKES_TIME_UNIT: bool = true;
+
+    fn set_up(&mut self, setup: &Setup) {
+        self.time_digits = setup.time_digits();
+    }
+
     #[inline]
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
-        Columns::Mqsim.line(line, out)
+        Columns::Mqsim.line(line, self.time_digits, out)
     }
 }

@@ -3,8 +3,9 @@
 //! The time is a Windows file time (100 ns ticks since 1601), offset and size are bytes; the response time is not
 //! used. A device is a host and a disk, shown as `host.disk`.
 
-use super::{Format, Writing};
-use crate::trace::parse::{Fields, Parsed, bad, bytes, whole_time};
+use super::{Format, Setup, Writing};
+use crate::trace::parse::{Fields, Parsed, bad, bytes, time_in};
+use crate::trace::plausible::Shape;
 use crate::trace::record::{About, Encode, Held, Output, Record, SECTOR, Sink};
 use crate::trace::text::{self, ParseLine};
 use flashwright_block::{Request, RequestKind};
@@ -13,8 +14,8 @@ use std::io::{self, Write};
 pub(super) static FORMAT: Format = Format {
     name: "msr",
     summary: "MSR Cambridge CSV: filetime,host,disk,Read|Write,offset,bytes,response",
-    sniff: text::sniff::<Msr>,
-    open: text::open::<Msr>,
+    sniff: |head| text::sniff_columns::<MsrLine>(head, &SHAPE),
+    open: text::open::<MsrLine>,
     writing: Some(Writing {
         encoder: || Box::new(Msr),
         time_step_ns: TICK_NS,
@@ -27,14 +28,25 @@ const TICK_NS: u64 = 100;
 /// The file time that written traces start at: 2007-02-22, when the published ones start.
 const START_TICKS: u64 = 128_166_372_000_000_000;
 
-#[derive(Default)]
-struct Msr;
+static SHAPE: Shape =
+    Shape { separator: b',', time: (0, TICK_NS), address: (4, 1), length: (5, 1), device: 2, headed: false };
 
-impl ParseLine for Msr {
+#[derive(Default)]
+struct MsrLine {
+    time_digits: Option<usize>,
+}
+
+impl ParseLine for MsrLine {
+    const TAKES_TIME_UNIT: bool = true;
+
+    fn set_up(&mut self, setup: &Setup) {
+        self.time_digits = setup.time_digits();
+    }
+
     #[inline]
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
         let mut fields = Fields::new(line, b',');
-        let time = whole_time("Timestamp", fields.next("Timestamp")?, TICK_NS)?;
+        let time = time_in("Timestamp", fields.next("Timestamp")?, TICK_NS, self.time_digits)?;
         let before = fields.rest();
         fields.next("Hostname")?;
         fields.next("DiskNumber")?;
@@ -54,6 +66,8 @@ impl ParseLine for Msr {
         Ok(())
     }
 }
+
+struct Msr;
 
 impl Encode for Msr {
     fn begin(&mut self, _: &About, _: &mut Output) -> io::Result<()> {

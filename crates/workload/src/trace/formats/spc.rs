@@ -3,8 +3,9 @@
 //! LBA counts 512 B sectors of its own ASU (application storage unit, an address space of its own); the opcode is
 //! R or W in either case; further fields are optional and ignored. Written times keep nine decimals.
 
-use super::{Format, Writing};
+use super::{Format, Setup, Writing};
 use crate::trace::parse::{Fields, Parsed, bad, decimal_time, sector, whole};
+use crate::trace::plausible::Shape;
 use crate::trace::record::{About, Encode, Held, Output, Record, SECTOR, Sink};
 use crate::trace::text::{self, ParseLine};
 use flashwright_block::{Request, RequestKind};
@@ -13,8 +14,8 @@ use std::io::{self, Write};
 pub(super) static FORMAT: Format = Format {
     name: "spc",
     summary: "SPC text of the UMass repository: ASU,LBA,bytes,R|W,seconds",
-    sniff: text::sniff::<Spc>,
-    open: text::open::<Spc>,
+    sniff: |head| text::sniff_columns::<SpcLine>(head, &SHAPE),
+    open: text::open::<SpcLine>,
     writing: Some(Writing {
         encoder: || Box::new(Spc),
         time_step_ns: 1,
@@ -23,10 +24,27 @@ pub(super) static FORMAT: Format = Format {
     reorder_window: 0,
 };
 
-#[derive(Default)]
-struct Spc;
+const SECOND_DIGITS: usize = 9;
+static SHAPE: Shape =
+    Shape { separator: b',', time: (4, 1_000_000_000), address: (1, 512), length: (2, 1), device: 0, headed: false };
 
-impl ParseLine for Spc {
+struct SpcLine {
+    time_digits: usize,
+}
+
+impl Default for SpcLine {
+    fn default() -> Self {
+        SpcLine { time_digits: SECOND_DIGITS }
+    }
+}
+
+impl ParseLine for SpcLine {
+    const TAKES_TIME_UNIT: bool = true;
+
+    fn set_up(&mut self, setup: &Setup) {
+        self.time_digits = setup.time_digits().unwrap_or(SECOND_DIGITS);
+    }
+
     #[inline]
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {
         let mut fields = Fields::new(line, b',');
@@ -42,12 +60,14 @@ impl ParseLine for Spc {
             b"w" | b"W" => RequestKind::Write,
             other => return bad("opcode", other, "R or W"),
         };
-        let time = decimal_time("timestamp", fields.next("timestamp")?, 9)?;
+        let time = decimal_time("timestamp", fields.next("timestamp")?, self.time_digits)?;
         let device = out.devices.number(asu);
         out.push(Record { time, first_sector, device, sectors, kind, ..Record::default() });
         Ok(())
     }
 }
+
+struct Spc;
 
 impl Encode for Spc {
     fn begin(&mut self, _: &About, _: &mut Output) -> io::Result<()> {

@@ -298,7 +298,11 @@ def buffered(
             "ram.size": f"{ram_kib} KiB",
         }
     )
-    source: Any = spec if path is None else workloads.trace(path, format="spc", repeat=repeat)
+    source: Any = (
+        spec
+        if path is None
+        else workloads.trace(path, format="spc", addresses="wrap", repeat=repeat)
+    )
     run = ssd.precondition(state).play(
         source, requests=requests, warmup=warmup, seed=SEED, window="off"
     )

@@ -127,16 +127,16 @@ def _source(
     """What is played, and requests before measuring and measured."""
     if path is not None and workload in HEADS:
         kind, length, before, measured = HEADS[workload]
-        trace = workloads.trace(path, format=kind, repeat=before + measured)
+        trace = workloads.trace(path, format=kind, addresses="wrap", repeat=before + measured)
         return trace, before * length, measured * length
     if path is not None:
         kind, length = WHOLE[workload]
-        return workloads.trace(path, format=kind), length // 2, None
+        return workloads.trace(path, format=kind, addresses="wrap"), length // 2, None
     if workload == TOLD:
         before, measured = (count // scale for count in TOLD_REQUESTS)
         file = folder / "told.mqsim"
         tell(file, BLOCKS // scale, before + measured)
-        return workloads.trace(file, format="mqsim"), before, measured
+        return workloads.trace(file, format="mqsim", addresses="wrap"), before, measured
     spec, before, measured = STAND_INS[workload]
     if locality != "head" and workload != TPC_E:
         spec = f"{spec}-{locality}".replace("whole-", "")
