@@ -16,6 +16,7 @@ from flashwright.drive.description import devices, keys_of
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.run.compare import OF_RUN, Maker, Variant, distinct, name_of
 from flashwright.run.run import RunSettings
+from flashwright.run.runcount import expect_run_count
 from flashwright.run.ssd import Ssd
 from flashwright.support.files import parse_toml
 from flashwright.traces import workloads
@@ -90,6 +91,7 @@ class Description:
         ConfigError, WorkloadError
             If a value fits in none of its combinations, or a key makes no difference in any.
         """
+        expect_run_count(self.grids, len(self.points), len(self.seeds))
         makers: dict[str | None, Maker] = {}
 
         def make(choice: Mapping[str, object]) -> Variant:
@@ -369,6 +371,11 @@ class _Reader:
 
     def seeds(self) -> tuple[int, ...]:
         found = self.tree.get("seeds", 1)
+        if isinstance(found, int):
+            try:
+                expect_run_count([], 1, found)
+            except SweepError as error:
+                raise of_file(self.path, error) from None
         seeds = range(1, found + 1) if isinstance(found, int) else found
         if (
             isinstance(found, bool)

@@ -13,6 +13,7 @@ from flashwright.drive import policies
 from flashwright.errors import ConfigError, DeviceError, WorkloadError
 from flashwright.run.results import RunResult, Runs
 from flashwright.run.run import PlaySettings, Run, RunInterrupted, RunSettings
+from flashwright.run.runcount import expect_run_count
 from flashwright.run.ssd import Ssd
 from flashwright.run.varied import WORKLOAD, as_source, as_time_scale, as_whole, name_of, with_keys
 from flashwright.support.arguments import checked
@@ -244,6 +245,7 @@ def variants(
         )
     base = workloads.find(workload) if isinstance(workload, str) else workload
     make = Maker(ssd, base, settings or RunSettings()).make
+    expect_run_count([vary])
     choices = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values()))
     made = distinct(vary, map(make, choices))
     for variant in made:
@@ -271,6 +273,7 @@ def seeded(made: Sequence[Variant], seeds: int) -> list[Variant]:
     >>> [variant.label for variant in seeded(made, 2)]
     ['gc.victim=fifo, seed=1', 'gc.victim=fifo, seed=2']
     """
+    expect_run_count([], len(made), seeds)
     if seeds == 1:
         return list(made)
     return [

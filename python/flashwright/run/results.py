@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from flashwright.errors import MissingResultError, WorkloadError
 from flashwright.run.parts import Latencies, Settled, Snapshots, Warned
@@ -194,7 +194,7 @@ class RunResult(Reported, Tabular):
         """Response times of reads and writes together; see :meth:`latency_of` for one kind."""
         return self.latency_of("all")
 
-    def latency_of(self, kind: str) -> Latencies:
+    def latency_of(self, kind: Literal["all", "read", "write"]) -> Latencies:
         """Response times of reads and writes together (``"all"``), of ``"read"`` or of ``"write"``."""
         times, shares = self.response_distribution[kind]
         by_kind: Mapping[str, Any] = self.json["response_time_ns"]
@@ -297,6 +297,9 @@ class Runs(list[RunResult], Reported, Tabular):
     >>> runs.to_arrow()["label"].to_pylist()
     ['seed 1', 'seed 2']
     """
+
+    def __init__(self, runs: Iterable[RunResult] = ()) -> None:
+        super().__init__(runs)
 
     @overload
     def __getitem__(self, which: SupportsIndex | str) -> RunResult: ...
