@@ -134,6 +134,7 @@ def test_a_paced_server_takes_a_bounded_amount_of_work(time_scale: float) -> Non
     for client in greedy[1:]:
         client.socket.close()
     served.stop()
+    greedy[0].socket.close()
     assert any("commands that had come not carried out" in note for note in served.notes)
     assert served.lost == []
 

@@ -503,7 +503,8 @@ fn begin_of<S: Served>(
                 let Some(client) = &mut clients.slots[slot] else { break };
                 let all = others + client.kept();
                 waits = !client.has_room(asked_bytes(&command), share);
-                fits = all == 0 || all + kept_bytes(&command) <= most;
+                // Who waits for its own share keeps nobody else waiting.
+                fits = waits || all == 0 || all + kept_bytes(&command) <= most;
                 if waits || !fits {
                     break;
                 }
