@@ -18,9 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from flashwright import Ssd, SweepResult
+from flashwright.grid.combinations import Description
 from flashwright.grid.points import Outcome, Store
 from flashwright.grid.sweep import Sweep
-from flashwright.grid.combinations import Description
 from flashwright.run.run import RunSettings
 from flashwright.traces.workloads import uniform
 

@@ -72,7 +72,9 @@ def needed(ssd: Ssd, head: Pages, tail: Pages, settled: float, folder: Path) -> 
         "".join(f"0,{page * 8},4096,w,{n * 1e-6:.6f}\n" for n, page in enumerate(pages))
     )
     logical = len(tail) // 4
-    run = ssd.play(workloads.trace(path, addresses="wrap"), window=f"requests={logical // 16}", depth=1)
+    run = ssd.play(
+        workloads.trace(path, addresses="wrap"), window=f"requests={logical // 16}", depth=1
+    )
     programs = np.cumsum(run.windows["programs"].to_numpy())
     host = np.cumsum(run.windows["pages_written"].to_numpy())
     found = (programs[4:] - programs[:-4]) / (host[4:] - host[:-4])

@@ -183,6 +183,8 @@ __all__ = [
     "workloads",
 ]
 
+# Exceptions and what is no call.
+_UNGUARDED = ("__version__", "errors")
 _MODULES = ("errors", "lifetime", "policies", "probes", "smart", "tracefiles", "workloads")
 
 if not TYPE_CHECKING:
@@ -193,6 +195,10 @@ if not TYPE_CHECKING:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         home = _importlib.import_module(_HOMES[name])
         found = home if name in _MODULES else getattr(home, name)
+        if name not in _UNGUARDED:
+            from flashwright.support.publiccalls import guarded
+
+            found = guarded(found)
         globals()[name] = found
         return found
 

@@ -9,6 +9,7 @@
 //!     BlockDevice::submit ──────► a device ──────► BlockDevice::wait
 //! ```
 
+mod beside;
 mod data;
 mod device;
 mod queue;
@@ -18,6 +19,7 @@ mod request;
 mod system;
 mod units;
 
+pub use beside::Beside;
 pub use data::{Contents, HoldsData};
 pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
 pub use queue::{Arbiter, ByDirection, DriverQueue, Fifo, Places, Shared, Waiting};
@@ -27,4 +29,4 @@ pub use request::{
     Completion, Interactive, Next, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError,
 };
 pub use system::system_says;
-pub use units::{Bytes, Nanos, UnitError, read_share};
+pub use units::{Bytes, Nanos, TIME_MAX, UnitError, read_share};

@@ -289,6 +289,10 @@ macro_rules! quantity {
     };
 }
 
+/// The longest time that a device's clock, or an arrival, may show: 100 years of 365 days. Times have 64 bits of nanoseconds,
+/// which are 584 years, and what is added to a time must fit them too.
+pub const TIME_MAX: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
+
 // A setting states its own limits by `#[schemars(extend("x-minimum" = …, "x-maximum" = …))]`.
 quantity!(
     Nanos,

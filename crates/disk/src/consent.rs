@@ -143,6 +143,12 @@ pub enum Why {
     /// Another program has claimed it.
     #[error("it is in use by another program")]
     InUse,
+    /// Another program has locked it.
+    #[error("it is locked by {holder}")]
+    Locked {
+        /// The program, as far as the system tells.
+        holder: String,
+    },
     /// It changed between the checks and the opening.
     #[error("it changed while it was being opened")]
     Changed,
@@ -181,7 +187,9 @@ impl Refusal {
             Why::ReadOnly => {
                 "leave out --destroys-data to play only the reads, or make it writable (`blockdev --setrw`)"
             }
-            Why::InUse => "end that program first, or leave out --destroys-data to play only the reads",
+            Why::InUse | Why::Locked { .. } => {
+                "end that program first, or leave out --destroys-data to play only the reads"
+            }
             Why::Changed => "find out what replaces it, and run again",
             Why::Unknown { .. } => "run where /proc and /sys are mounted",
             Why::Failed { .. } => "look for messages of the system, for instance with `dmesg`",
@@ -227,9 +235,15 @@ impl System {
         }
         if access == Access::DestroysData && kind == Kind::File {
             rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-                Errno::WOULDBLOCK => Why::InUse,
+                Errno::WOULDBLOCK => self.locked(&opened),
                 other => failed(other, "locking it", access),
             })?;
+            // The other kind of lock, which neither sees nor is seen by the first: QEMU takes it, and most databases.
+            match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK | Errno::ACCESS) => return Err(self.locked(&opened)),
+                Err(Errno::INVAL | Errno::NOLCK | Errno::OPNOTSUPP) | Ok(()) => {} // a file system without them
+                Err(other) => return Err(failed(other, "locking it", access)),
+            }
         }
         let block = block_size(&file, kind).map_err(|error| failed(error, "asking for its block size", access))?;
         let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
@@ -242,6 +256,32 @@ impl System {
         }
         let name = path.display().to_string();
         Ok(Target { file: TargetFile(file), name, kind, access, capacity: found, block: Bytes(block) })
+    }
+
+    /// Says who has locked a file, if the system tells.
+    fn locked(&self, file: &Stat) -> Why {
+        // 1: POSIX  ADVISORY  WRITE 1234 fe:01:5678 0 EOF; -1 stands for locks that belong to no process alone.
+        let is_it = |place: &str| {
+            let mut parts = place.split(':');
+            let device = [parts.next(), parts.next()].map(|part| u32::from_str_radix(part.unwrap_or(""), 16).ok());
+            let own = [rustix::fs::major(file.st_dev), rustix::fs::minor(file.st_dev)];
+            device == own.map(Some) && parts.next().and_then(|inode| inode.parse().ok()) == Some(file.st_ino)
+        };
+        let locks = read(&self.proc.join("locks")).unwrap_or_default();
+        let process = locks.lines().find_map(|lock| {
+            let fields: Vec<&str> = lock.split_whitespace().filter(|field| *field != "->").collect();
+            let process = fields.get(4).and_then(|process| process.parse::<u32>().ok());
+            // The first kind of lock is ours already when the second is refused.
+            let is_other = process != Some(std::process::id());
+            process.filter(|_| is_other && fields.get(5).is_some_and(|place| is_it(place)))
+        });
+        let name = process.and_then(|process| line(&self.proc.join(process.to_string()).join("comm")).ok());
+        let holder = match (process, name) {
+            (Some(process), Some(name)) => format!("process {process} ({name})"),
+            (Some(process), None) => format!("process {process}"),
+            _ => "another program".to_owned(),
+        };
+        Why::Locked { holder }
     }
 
     /// All reasons against writing to a block device.

@@ -17,7 +17,7 @@ use pyo3::types::{PyBool, PyDict, PySlice};
 use serde_json::json;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 /// A policy as `flashwright/policies.py` passes it in.
 #[derive(FromPyObject)]
@@ -311,6 +311,16 @@ fn opened<'a, T>(shown: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>>
     shown.try_lock().map_err(|_| PolicyError::new_err(format!("{what} is in use by another thread")))
 }
 
+/// Waits for another thread that reads, and lets it run meanwhile.
+fn held<'a, T>(py: Python<'_>, shown: &'a Mutex<T>) -> MutexGuard<'a, T> {
+    loop {
+        match shown.try_lock() {
+            Err(TryLockError::WouldBlock) => py.detach(std::thread::yield_now),
+            found => return found.expect("nobody panics holding it"),
+        }
+    }
+}
+
 fn gone(what: &str, method: &str) -> PyErr {
     PolicyError::new_err(format!("{what} is valid only during {method}; copy the values that you keep"))
 }
@@ -487,8 +497,7 @@ impl PickVictim for Victim {
             let shown = &unit.get().shown;
             opened(shown, "unit").map_err(|error| error.to_string())?.take_from(blocks);
             let answer = self.shared.ask(py, pick, (unit,));
-            // No other thread holds it for longer than a read.
-            shown.lock().expect("nobody panics holding it").give_back(blocks);
+            held(py, shown).give_back(blocks);
             number(&answer?, "pick", "one of unit.blocks")
         })
     }
@@ -624,8 +633,7 @@ impl ChooseLeaving for Choice {
             let shown = &buffer.get().shown;
             opened(shown, "buffer").map_err(|error| error.to_string())?.take_from(groups);
             let answer = self.shared.ask(py, choose, (buffer,));
-            // No other thread holds it for longer than a read.
-            shown.lock().expect("nobody panics holding it").give_back(groups);
+            held(py, shown).give_back(groups);
             number(&answer?, "choose", "one of buffer.blocks")
         })
     }

@@ -101,22 +101,28 @@ impl Running {
         each!(self, serving => serving.command(name, arguments))
     }
 
-    /// Stops in order. Returns the report, the last figures as JSON, and notes; none if a thread panicked with the device.
-    pub fn stop(self) -> Option<(Reported, String, Vec<String>)> {
+    /// Stops in order. Returns the report, the last figures as JSON, notes, and those of them that tell of a lost output; none
+    /// if a thread panicked with the device.
+    pub fn stop(self) -> Option<(Reported, String, [Vec<String>; 2])> {
         match self {
             Self::Simulated(serving) => {
-                let Stopped { served, stats, mut notes } = serving.stop();
+                let Stopped { served, stats, mut notes, mut lost } = serving.stop();
                 let mut drive = served?;
                 let report = Box::new(drive.report());
                 let closed = drive.close();
                 notes.extend(drive.take_notes());
-                notes.extend(closed.err().filter(|why| !notes.iter().any(|note| note.starts_with(why))));
-                Some((Reported::Simulated(report), stats.to_string(), notes))
+                if let Err(why) = closed {
+                    if !notes.iter().any(|note| note.starts_with(&why)) {
+                        notes.push(why.clone());
+                    }
+                    lost.push(why);
+                }
+                Some((Reported::Simulated(report), stats.to_string(), [notes, lost]))
             }
             Self::Device(serving) => {
-                let Stopped { served, stats, notes } = serving.stop();
+                let Stopped { served, stats, notes, lost } = serving.stop();
                 let found = Found { report: served?.report(), notes: Vec::new() };
-                Some((Reported::Device(Box::new(found)), stats.to_string(), notes))
+                Some((Reported::Device(Box::new(found)), stats.to_string(), [notes, lost]))
             }
         }
     }

@@ -27,6 +27,8 @@ struct Text {
     read_only: bool,
     /// None for as fast as it goes.
     time_scale: Option<f64>,
+    /// Bytes of commands in flight; none for the usual.
+    in_flight_max: Option<u64>,
     record: Option<PathBuf>,
     record_data: Option<PathBuf>,
     ctl: Option<String>,
@@ -61,6 +63,7 @@ impl Text {
             nbd: nbd.map_err(|error| refused(&ServeError::Listen { option: "nbd", error }))?,
             anywhere: self.listen_anywhere,
             read_only: self.read_only,
+            in_flight_max: self.in_flight_max.unwrap_or_else(|| Settings::default().in_flight_max),
             pace: self.time_scale.map_or(Pace::None, |time_scale| Pace::Real { time_scale }),
             record: self.record.clone(),
             record_data: self.record_data.clone().map(|path| (path, about())),
@@ -168,14 +171,15 @@ impl Server {
         })
     }
 
-    /// Stops in order. Returns what the drive has to report, as of a run, the last figures as JSON, and notes.
-    fn stop<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, String, Vec<String>)> {
-        let (report, stats, notes) = guarded(py, || {
+    /// Stops in order. Returns what the drive has to report, as of a run, the last figures as JSON, notes, and those of them
+    /// that tell of a lost output.
+    fn stop<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, String, Vec<String>, Vec<String>)> {
+        let (report, stats, [notes, lost]) = guarded(py, || {
             let serving = self.serving.write().expect("no call before this one panicked").take();
             let serving = serving.ok_or_else(closed)?;
             serving.stop().ok_or_else(|| InternalError::new_err("internal error: a thread of the server panicked"))
         })?;
-        Ok((report.into_dict(py)?, stats, notes))
+        Ok((report.into_dict(py)?, stats, notes, lost))
     }
 }
 

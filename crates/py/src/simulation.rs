@@ -1,6 +1,6 @@
 //! A run controlled from Python: stepped, watched, reported, saved.
 
-use crate::errors::{SavedStateError, WorkloadError, guarded, interruptible, run_error};
+use crate::errors::{PolicyError, SavedStateError, WorkloadError, guarded, interruptible, run_error};
 use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
 use flashwright_sim::{
@@ -11,7 +11,7 @@ use flashwright_ssd::{Config, DriveConfig, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::Mutex;
+use std::sync::{Mutex, TryLockError};
 
 struct State {
     run: flashwright_sim::Simulation,
@@ -53,6 +53,8 @@ impl State {
 #[pyclass(module = "flashwright._core", frozen)]
 pub struct Simulation {
     state: Mutex<State>,
+    /// Whether it has policies in Python.
+    calls_python: bool,
 }
 
 /// Phase, amount done in it, its total, share of the source, requests in total.
@@ -122,7 +124,7 @@ impl Simulation {
             }
             Ok(state)
         })?;
-        Ok(Self { state: Mutex::new(state) })
+        Ok(Self::of(state))
     }
 
     /// Continues by about `budget` pages or requests; returns true when the run has ended.
@@ -230,15 +232,30 @@ impl Simulation {
             run.rewind(&mut source).map_err(failed)?;
             Ok(State { run, source, text, policies: Given::new(Vec::new()).0, is_shared: false })
         })?;
-        Ok(Self { state: Mutex::new(state) })
+        Ok(Self::of(state))
     }
 }
 
 impl Simulation {
+    fn of(state: State) -> Self {
+        Self { calls_python: !state.policies.is_empty(), state: Mutex::new(state) }
+    }
+
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> PyResult<T> + Send) -> PyResult<T> {
         guarded(py, || {
+            let found = match self.state.try_lock() {
+                // Its policies call Python, and what they call may ask this run: whoever waited then would wait for good.
+                Err(TryLockError::WouldBlock) if self.calls_python => {
+                    return Err(PolicyError::new_err((
+                        "the run is at work, and its policies can't ask it",
+                        "let a policy keep for itself what it needs to know",
+                    )));
+                }
+                Err(TryLockError::WouldBlock) => self.state.lock().map_err(TryLockError::from),
+                found => found,
+            };
             // After a panic the state can't be trusted, and the next call raises an error.
-            let mut state = self.state.lock().expect("no step before this one panicked");
+            let mut state = found.expect("no step before this one panicked");
             work(&mut state)
         })
     }

@@ -1,7 +1,8 @@
 //! A connection: its negotiation, and its requests as fast as they go.
 //!
 //! Without pacing, a connection takes all requests that its socket holds, carries them out under one lock of the drive, and
-//! sends all replies at once.
+//! sends all replies at once. Whoever reads or writes more than a batch at once needs room for it, which all clients share
+//! ([`crate::Settings::in_flight_max`]).
 
 use crate::command::{Taken, take};
 use crate::exec::Executor;
@@ -10,15 +11,18 @@ use crate::listen::Stream;
 use crate::negotiate::{Agreed, Negotiation, Progress};
 use crate::served::Served;
 use crate::shared::Shared;
-use crate::wire::{self, Errno, REQUEST_BYTES, Style};
+use crate::wire::{self, Errno, Kind, REQUEST_BYTES, Style};
 use flashwright_block::Nanos;
 use std::io::{self, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// How long a client may take for each step of the negotiation.
+/// How long a client may take for the negotiation, and within it for a message; and how long one that has room may do
+/// nothing while others wait for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of requests and replies after which replies are sent.
-const BATCH_BYTES: usize = 4 << 20;
+const BATCH_BYTES: usize = 1 << 20;
+/// Interval between two looks at whether others wait for room.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How a connection ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +36,7 @@ pub(crate) enum End {
 /// Negotiates. None if the connection is over.
 pub(crate) fn negotiate<S>(shared: &Shared<S>, stream: &Stream, input: &mut Input) -> Result<Agreed, End> {
     let _ = stream.set_timeout(Some(PATIENCE));
+    let begun = Instant::now();
     let (mut negotiation, mut out) = (Negotiation::default(), Vec::new());
     Negotiation::greet(&mut out);
     loop {
@@ -46,6 +51,7 @@ pub(crate) fn negotiate<S>(shared: &Shared<S>, stream: &Stream, input: &mut Inpu
         }
         match progress {
             Progress::Answered => {}
+            Progress::More if begun.elapsed() > PATIENCE => return Err(End::Broken),
             Progress::More => read(stream, input, 1)?,
             Progress::Transmission(agreed) => {
                 let _ = stream.set_timeout(None);
@@ -80,17 +86,11 @@ fn read(stream: &Stream, input: &mut Input, message: usize) -> Result<(), End> {
 pub(crate) fn transmit<S: Served>(shared: &Shared<S>, stream: &Stream, input: &mut Input, agreed: Agreed) -> End {
     let (mut executor, mut out) = (Executor::default(), Vec::new());
     loop {
-        let (message, end) = match batch(shared, input, agreed, &mut executor, &mut out) {
-            Ok(message) => (message, None),
-            Err(end) => (0, Some(end)),
-        };
-        let sent = send(stream, &mut out);
-        if let Some(end) = end.or(sent.err()) {
-            return end;
-        }
-        if message > 0
-            && let Err(end) = read(stream, input, message)
-        {
+        let step = step(shared, stream, input, agreed, &mut executor, &mut out);
+        if let Err(end) = step {
+            if shared.is_stopping() {
+                shared.drop_commands(input, agreed);
+            }
             return end;
         }
         if out.capacity() > 2 * BATCH_BYTES {
@@ -99,19 +99,73 @@ pub(crate) fn transmit<S: Served>(shared: &Shared<S>, stream: &Stream, input: &m
     }
 }
 
-/// Carries out the requests that have come. Returns how many bytes the next one has that is not whole yet; 0 if there may be
-/// more whole ones.
+/// Reads what is missing of the next request, or carries out those that are whole.
+fn step<S: Served>(
+    shared: &Shared<S>,
+    stream: &Stream,
+    input: &mut Input,
+    agreed: Agreed,
+    executor: &mut Executor,
+    out: &mut Vec<u8>,
+) -> Result<(), End> {
+    let (_, first) = take(input.rest(), &shared.export, agreed.allocation);
+    let long = match first {
+        Taken::Command(command, _) if command.kind == Kind::Read => command.length as usize,
+        Taken::More(message) => message,
+        _ => 0,
+    };
+    if long <= BATCH_BYTES {
+        return match first {
+            Taken::More(message) => read(stream, input, message),
+            _ => batch(shared, input, agreed, executor, out).and(send(stream, out)),
+        };
+    }
+    let message = if let Taken::More(message) = first { message } else { 0 };
+    let _room = shared.rooms.take(long as u64, shared.in_flight_max, || shared.is_stopping()).ok_or(End::InOrder)?;
+    let _ = stream.set_timeout(Some(LOOK));
+    let is_stuck = |since: Instant| since.elapsed() > PATIENCE && shared.rooms.are_wanted();
+    let mut done = Ok(());
+    while input.rest().len() < message && done.is_ok() {
+        done = patiently(&is_stuck, || input.read(stream, message)).map(|_| ());
+    }
+    done = done.and_then(|()| {
+        batch(shared, input, agreed, executor, out)?;
+        let mut left = out.as_slice();
+        while !left.is_empty() {
+            left = &left[patiently(&is_stuck, || (&mut &*stream).write(left))?..];
+        }
+        out.clear();
+        Ok(())
+    });
+    let _ = stream.set_timeout(None);
+    done
+}
+
+/// Tries until something moves. Fails where nothing does, and whoever asks has no patience left.
+fn patiently(is_stuck: &impl Fn(Instant) -> bool, mut call: impl FnMut() -> io::Result<usize>) -> Result<usize, End> {
+    let since = Instant::now();
+    loop {
+        match call() {
+            Ok(0) => return Err(End::Broken),
+            Ok(count) => return Ok(count),
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut if !is_stuck(since) => {}
+                io::ErrorKind::Interrupted => {}
+                _ => return Err(End::Broken),
+            },
+        }
+    }
+}
+
+/// Carries out the requests that have come, up to the size of a batch; the first in any case.
 fn batch<S: Served>(
     shared: &Shared<S>,
     input: &mut Input,
     agreed: Agreed,
     executor: &mut Executor,
     out: &mut Vec<u8>,
-) -> Result<usize, End> {
+) -> Result<(), End> {
     let style = Style { structured: agreed.structured };
-    if let (_, Taken::More(message)) = take(input.rest(), &shared.export, agreed.allocation) {
-        return Ok(message);
-    }
     let Some(mut drive) = shared.drive() else {
         refuse_all(shared, input, agreed, out);
         return Err(End::InOrder);
@@ -120,18 +174,19 @@ fn batch<S: Served>(
     let result = loop {
         let (count, taken) = take(input.rest(), &shared.export, agreed.allocation);
         match taken {
+            Taken::Command(command, _) if bytes > 0 && bytes + command.length as usize > BATCH_BYTES => break Ok(()),
             Taken::Command(command, data) => {
                 executor.begin(&mut drive, out, 0, agreed, (command, data), Nanos(0));
                 bytes += REQUEST_BYTES + command.length as usize;
             }
             Taken::Refused { cookie, errno, why } => style.put_error(out, cookie, errno, why),
-            Taken::More(message) => break Ok(message),
+            Taken::More(_) => break Ok(()),
             Taken::Disconnect => break Err(End::InOrder),
             Taken::Broken(_) => break Err(End::Broken),
         }
         input.take(count);
         if bytes >= BATCH_BYTES {
-            break Ok(0);
+            break Ok(());
         }
     };
     executor.reap(&mut drive, out, Nanos(u64::MAX));
@@ -153,11 +208,6 @@ fn refuse_all<S>(shared: &Shared<S>, input: &mut Input, agreed: Agreed, out: &mu
         }
         input.take(count);
     }
-}
-
-/// Tells a client that has just connected that there is no place, as the protocol allows: by ending the connection.
-pub(crate) fn turn_away(stream: &Stream) {
-    stream.shut(true);
 }
 
 const _: () = assert!(wire::PAYLOAD_MAX as usize > BATCH_BYTES, "one read may be larger than a batch");

@@ -5,16 +5,15 @@
 //!   {"command": "rest"}           {"error": "command: found …"}
 //! ```
 
+use crate::clients::serve_each;
 use crate::listen::{Listener, Stream};
 use crate::pace::Pace;
 use crate::served::Served;
 use crate::server::stats;
-use crate::shared::{Shared, locked, wait_for};
+use crate::shared::{GRACE, Shared};
 use flashwright_block::{Completion, Nanos};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A command that every device takes.
@@ -34,6 +33,8 @@ const ALL: [(&str, Command); 4] =
     [("stats", Command::Stats), ("trim-all", Command::TrimAll), ("mark", Command::Mark), ("stop", Command::Stop)];
 /// Longest line of a command.
 const LINE_MAX: usize = 64 << 10;
+/// Control connections at once; each has a thread.
+const CLIENTS_MAX: usize = 64;
 /// Interval between two looks at whether the server stops.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -70,7 +71,10 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
             let tags = drive.trim_all(arrival).map_err(|error| error.to_string())?;
             if shared.pacing.is_none() {
                 // Nobody else has requests in flight while the drive is locked.
-                while drive.served.wait(Nanos(u64::MAX), &mut Completion::default()) == Ok(true) {}
+                let mut completion = Completion::default();
+                while drive.served.wait(Nanos(u64::MAX), &mut completion) == Ok(true) {
+                    drive.note_end(&completion);
+                }
             }
             Ok(json!({ "requests": tags.len() }))
         }
@@ -94,6 +98,13 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
                 ));
             }
             let own = drive.served.command(name, &asked);
+            if matches!(own, Some(Ok(_)))
+                && matches!(name, "cut" | "mount" | "set")
+                && let Some(recorder) = &mut drive.recorder
+                && let Some(why) = recorder.note_change(name)
+            {
+                shared.note(why);
+            }
             own.unwrap_or_else(|| {
                 let known: Vec<&str> =
                     ALL.iter().map(|(known, _)| *known).chain(drive.served.commands().iter().copied()).collect();
@@ -104,20 +115,8 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
 }
 
 /// Takes connections until the server stops.
-pub(crate) fn listen<S: Served>(listener: &Listener, shared: &Arc<Shared<S>>, threads: &Mutex<Vec<JoinHandle<()>>>) {
-    while !shared.is_stopping() {
-        match listener.accept() {
-            Ok(None) => wait_for(listener, &shared.bell),
-            Ok(Some(stream)) => {
-                let shared = shared.clone();
-                let talking =
-                    std::thread::Builder::new().name("serve-ctl".to_owned()).spawn(move || talk(&shared, &stream));
-                // Without a thread the connection is closed, and whoever asks sees that.
-                locked(threads).extend(talking);
-            }
-            Err(_) => std::thread::sleep(LOOK),
-        }
-    }
+pub(crate) fn listen<S: Served>(listener: Listener, shared: &Shared<S>) {
+    serve_each(listener, shared, ("ctl", CLIENTS_MAX), |stream| talk(shared, &stream));
 }
 
 /// Answers the lines of a connection, also those that came before the server stops.
@@ -126,8 +125,12 @@ fn talk<S: Served>(shared: &Shared<S>, stream: &Stream) {
         return;
     }
     let (mut line, mut bytes) = (Vec::new(), [0; 4096]);
+    let mut until = None; // after that, a client that goes on asking is no longer answered
     loop {
         let mut stream = stream;
+        if shared.is_stopping() && Instant::now() > *until.get_or_insert_with(|| Instant::now() + GRACE) {
+            return;
+        }
         match stream.read(&mut bytes) {
             Ok(0) => return,
             Ok(count) => {

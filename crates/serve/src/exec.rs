@@ -45,6 +45,18 @@ impl<S: Served> Drive<S> {
         Ok(tag)
     }
 
+    /// A request has ended: whoever records or watches is told.
+    pub fn note_end(&mut self, completion: &Completion) {
+        if let Some(recent) = &mut self.recent
+            && completion.request.kind.moves_data()
+        {
+            recent.record(completion.response_time().0);
+        }
+        if let Some(recorder) = &mut self.data_recorder {
+            recorder.ended(completion.tag, completion.result.is_ok());
+        }
+    }
+
     /// Trims the whole drive, in pieces of a GiB. Returns the tags of those that have not been waited for: all of them.
     ///
     /// # Errors
@@ -69,8 +81,8 @@ pub trait Outs {
 
     /// A command of a client was answered, or there was nobody to answer; its last request ended at `end` on the drive's
     /// clock.
-    fn ended(&mut self, client: u32, end: Nanos) {
-        let _ = (client, end);
+    fn ended(&mut self, client: u32, command: &Command, end: Nanos) {
+        let _ = (client, command, end);
     }
 }
 
@@ -142,7 +154,7 @@ impl Executor {
             if let Some(out) = outs.out(client) {
                 wire::put_block_status(out, command.cookie, &stretches(&drive.served, &command));
             }
-            return outs.ended(client, Nanos(0));
+            return outs.ended(client, &command, Nanos(0));
         }
         let mut parts = std::mem::take(&mut self.parts);
         parts.clear();
@@ -158,7 +170,7 @@ impl Executor {
                 );
             }
             self.parts = parts;
-            return outs.ended(client, Nanos(0));
+            return outs.ended(client, &command, Nanos(0));
         }
         let last_waits = self.one_by_one && parts.len() > 1;
         let then = parts.pop_if(|last| last_waits && last.kind == RequestKind::Flush);
@@ -193,16 +205,10 @@ impl Executor {
             let ended = drive.served.wait(until, &mut completion);
             match ended {
                 Ok(true) => {
-                    if let Some(recent) = &mut drive.recent
-                        && completion.request.kind.moves_data()
-                    {
-                        recent.record(completion.response_time().0);
-                    }
+                    drive.note_end(&completion);
                     if let Some(id) = self.flights.remove(&completion.tag) {
                         if let Err(error) = &completion.result {
                             self.pending[id as usize].failure = Some(reason(error));
-                        } else if let Some(recorder) = &mut drive.data_recorder {
-                            recorder.completed(completion.tag);
                         }
                         self.part_over(drive, outs, id, Some((completion.tag, completion.end)));
                     }
@@ -254,7 +260,8 @@ impl Executor {
                 Err(error) => pending.failure = Some(reason(&error)),
             }
         }
-        let Command { cookie, kind, offset, length, .. } = pending.command;
+        let command = pending.command;
+        let Command { cookie, kind, offset, length, .. } = command;
         let (style, client, failure) = (pending.style, pending.client, pending.failure.take());
         self.free.push(id);
         drive.failed += u64::from(failure.is_some());
@@ -282,7 +289,7 @@ impl Executor {
                 }
             }
         }
-        outs.ended(client, of.map_or(Nanos(0), |(_, end)| end));
+        outs.ended(client, &command, of.map_or(Nanos(0), |(_, end)| end));
     }
 }
 

@@ -1,8 +1,9 @@
 //! As much of HTTP as a browser and Prometheus need to fetch a page: GET, one answer a connection.
 
+use crate::clients::serve_each;
 use crate::listen::{Listener, Stream};
-use crate::shared::{Shared, wait_for};
-use std::io::{Read, Write};
+use crate::shared::Shared;
+use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 /// What is at a path: its type and its content.
@@ -10,30 +11,33 @@ pub(crate) type Found = Option<(&'static str, String)>;
 
 /// Longest request.
 const REQUEST_MAX: usize = 16 << 10;
-/// How long a client may take, so that one that says nothing keeps others waiting no longer.
+/// How long a client may take to ask, and then to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Interval between two looks at whether the server stops.
+const LOOK: Duration = Duration::from_millis(100);
+/// Clients at once; each has a thread, so that one that says nothing keeps no other waiting.
+const CLIENTS_MAX: usize = 64;
 
 /// Answers requests until the server stops.
-pub(crate) fn listen<S>(listener: &Listener, shared: &Shared<S>, page: impl Fn(&str) -> Found) {
-    while !shared.is_stopping() {
-        match listener.accept() {
-            Ok(None) => wait_for(listener, &shared.bell),
-            Ok(Some(stream)) => {
-                // Whoever went away needs no answer.
-                let _ = answer(&stream, &page);
-            }
-            Err(_) => std::thread::sleep(Duration::from_millis(10)),
-        }
-    }
+pub(crate) fn listen<S: Send>(listener: Listener, shared: &Shared<S>, page: impl Fn(&str) -> Found + Sync) {
+    serve_each(listener, shared, ("http", CLIENTS_MAX), |stream| {
+        // Whoever went away needs no answer.
+        let _ = answer(&stream, &page, shared);
+    });
 }
 
-fn answer(mut stream: &Stream, page: impl Fn(&str) -> Found) -> std::io::Result<()> {
-    stream.set_timeout(Some(PATIENCE))?;
-    let (mut request, mut bytes, begun) = (Vec::new(), [0; 4096], Instant::now());
+fn answer<S>(mut stream: &Stream, page: impl Fn(&str) -> Found, shared: &Shared<S>) -> io::Result<()> {
+    stream.set_timeout(Some(LOOK))?;
+    let (mut request, mut bytes) = (Vec::new(), [0; 4096]);
+    let is_late = lateness(shared);
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let count = stream.read(&mut bytes)?;
-        request.extend_from_slice(&bytes[..count]);
-        if count == 0 || request.len() > REQUEST_MAX || begun.elapsed() > PATIENCE {
+        match stream.read(&mut bytes) {
+            Ok(0) => return Ok(()),
+            Ok(count) => request.extend_from_slice(&bytes[..count]),
+            Err(error) if waits(&error) => {}
+            Err(error) => return Err(error),
+        }
+        if request.len() > REQUEST_MAX || is_late() {
             return Ok(());
         }
     }
@@ -51,6 +55,24 @@ fn answer(mut stream: &Stream, page: impl Fn(&str) -> Found) -> std::io::Result<
          X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n",
         content.len()
     );
-    stream.write_all(head.as_bytes())?;
-    if method != "HEAD" { stream.write_all(content.as_bytes()) } else { Ok(()) }
+    let all = head + if method == "HEAD" { "" } else { &content };
+    let (mut left, is_late) = (all.as_bytes(), lateness(shared));
+    while !left.is_empty() && !is_late() {
+        match stream.write(left) {
+            Ok(count) => left = &left[count..],
+            Err(error) if waits(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a client has had its time, or the server stops.
+fn lateness<S>(shared: &Shared<S>) -> impl Fn() -> bool {
+    let begun = Instant::now();
+    move || begun.elapsed() > PATIENCE || shared.is_stopping()
+}
+
+fn waits(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }

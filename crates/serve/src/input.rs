@@ -40,14 +40,16 @@ impl Input {
         }
     }
 
-    /// Reads once, with room for a message of `message` bytes. Returns the number of bytes; 0 at the end of the stream.
+    /// Reads once, of a message of `message` bytes. Returns the number of bytes; 0 at the end of the stream.
+    ///
+    /// Room for a long message grows with what has come of it, so that an announcement alone takes no memory.
     pub fn read(&mut self, mut from: impl Read, message: usize) -> io::Result<usize> {
         let held = self.end - self.start;
         if self.start > 0 && (self.start + message > self.bytes.len() || self.end == self.bytes.len()) {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, held);
         }
-        let room = message.max(held + 1);
+        let room = message.min((2 * held).max(CHUNK)).max(held + 1);
         if room > self.bytes.len() {
             self.bytes.resize(room.next_multiple_of(CHUNK), 0);
         }
@@ -60,6 +62,16 @@ impl Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_announcement_alone_takes_no_room() {
+        let sent = vec![7; CHUNK + 40];
+        let (mut input, mut from) = (Input::new(), sent.as_slice());
+        while input.read(&mut from, 32 << 20).unwrap() > 0 {
+            assert!(input.bytes.len() <= 3 * CHUNK, "{} bytes came", input.rest().len());
+        }
+        assert_eq!(input.rest(), sent);
+    }
 
     #[test]
     fn messages_longer_than_the_buffer_fit() {

@@ -16,6 +16,7 @@ pub mod negotiate;
 pub mod served;
 pub mod wire;
 
+mod clients;
 mod connection;
 mod http;
 mod input;

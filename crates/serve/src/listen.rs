@@ -1,15 +1,19 @@
 //! Addresses, and the sockets that listen and talk there.
 
 use flashwright_block::system_says;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
+
+/// Clients that may wait to be accepted: as many as the system allows.
+const BACKLOG: i32 = 4096;
 
 /// Why an address can't be listened on, in one sentence, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +88,7 @@ impl Listener {
         match address {
             Address::Unix(path) => {
                 clear_the_way(path)?;
-                let listener = UnixListener::bind(path).map_err(|error| failed(&error))?;
+                let listener = bind_privately(path).map_err(|error| failed(&error))?;
                 listener.set_nonblocking(true).map_err(|error| failed(&error))?;
                 Ok(Self::Unix(listener, path.clone()))
             }
@@ -178,6 +182,16 @@ impl Drop for Listener {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+/// Listens on a path that only its owner may connect to, whatever the umask: the socket gets its mode before it listens.
+fn bind_privately(path: &Path) -> io::Result<UnixListener> {
+    let address = SocketAddrUnix::new(path)?;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    rustix::net::bind(&socket, &address)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
 }
 
 /// Removes the file of a Unix socket on which nobody listens.

@@ -10,17 +10,21 @@
 //!                  request     (work)         reply
 //!   drive's clock    ──┴────────────────────────┴──►     × 1 / time-scale
 //! ```
+//!
+//! A reply may be due much later, so what waits for it is bounded: in commands and bytes for each client, and in bytes for all
+//! ([`crate::Settings::in_flight_max`]). A command beyond that stays in its client's input, nothing more is read from that
+//! client, and its socket fills.
 
-use crate::command::{Taken, take};
+use crate::command::{Command, Taken, take};
 use crate::connection::End;
-use crate::exec::{Executor, Outs};
+use crate::exec::{Drive, Executor, Outs};
 use crate::input::Input;
 use crate::listen::Stream;
 use crate::negotiate::Agreed;
 use crate::served::Served;
-use crate::shared::{Bell, Farewell, Shared, locked};
-use crate::wire::{REQUEST_BYTES, Style};
-use flashwright_block::{Completion, Nanos};
+use crate::shared::{Bell, Farewell, GRACE, Shared, locked};
+use crate::wire::{Kind, PAYLOAD_MAX, REQUEST_BYTES, Style};
+use flashwright_block::{Completion, Nanos, TIME_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use serde::Serialize;
@@ -98,7 +102,7 @@ impl Pacing {
         Nanos(match self.pace {
             Pace::None => 0,
             Pace::Device | Pace::Real { time_scale: 1.0 } => since,
-            Pace::Real { time_scale } => (since as f64 / time_scale) as u64,
+            Pace::Real { time_scale } => ((since as f64 / time_scale) as u64).min(TIME_MAX.0),
         })
     }
 
@@ -134,45 +138,95 @@ struct Client {
     message: usize,
     out: Vec<u8>,
     sent: usize,
-    /// Commands in the drive.
+    /// When it last took a part of its replies, or had none to take.
+    took: Instant,
+    /// Commands in the drive, the bytes that they ask for or bring, and those among them that are kept in memory.
     in_flight: usize,
+    in_flight_bytes: u64,
+    in_flight_kept: u64,
+    /// Whether a command of it is whole and waits until others are answered.
+    waits: bool,
     /// The client sends nothing more: how it ends once it is answered.
     end: Option<End>,
     /// It takes no replies any more.
     is_gone: bool,
 }
 
-/// Commands of a client in the drive, and bytes that it has not fetched, beyond which nothing more is read from it.
+/// Commands of a client in the drive at once.
 const IN_FLIGHT_MAX: usize = 4096;
-const UNSENT_MAX: usize = 64 << 20;
+/// A client has this part of the bytes of all.
+const CLIENT_SHARE: u64 = 4;
+/// While others wait for room, a client that takes none of its replies for so long is ended.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A longer buffer of replies is given back once they are sent.
+const OUT_KEPT: usize = 4 << 20;
 /// An event that is nearer than this is waited for without sleeping: the machine would wake up too late.
 const SPIN: Duration = Duration::from_micros(25);
 /// A drive that nobody asks is advanced this often, so that figures show what it does meanwhile.
 const IDLE: Duration = Duration::from_millis(100);
 
+/// Bytes that a command asks for, brings, or changes, which is also what it costs the drive.
+fn asked_bytes(command: &Command) -> u64 {
+    if command.kind == Kind::BlockStatus { 0 } else { u64::from(command.length) }
+}
+
+/// Bytes of a command that the server or the drive keeps until it is answered.
+fn kept_bytes(command: &Command) -> u64 {
+    if matches!(command.kind, Kind::Read | Kind::Write) { u64::from(command.length) } else { 0 }
+}
+
 impl Client {
     fn wants_more(&self) -> bool {
-        self.end.is_none() && self.in_flight < IN_FLIGHT_MAX && self.out.len() - self.sent < UNSENT_MAX
+        self.end.is_none() && !self.waits && self.in_flight < IN_FLIGHT_MAX
     }
 
     fn is_over(&self) -> bool {
-        self.end.is_some() && self.in_flight == 0 && (self.is_gone || self.out.is_empty())
+        self.end.is_some() && self.in_flight == 0 && (self.is_gone || (self.out.is_empty() && !self.waits))
     }
 
-    fn send(&mut self) {
+    fn unsent(&self) -> u64 {
+        (self.out.len() - self.sent) as u64
+    }
+
+    /// Bytes in memory for it, beside what comes of a message that is not whole yet.
+    fn kept(&self) -> u64 {
+        self.in_flight_kept + self.unsent()
+    }
+
+    /// Whether it may have another command of `bytes` in the drive, where a client may have `share` of them.
+    fn has_room(&self, bytes: u64, share: u64) -> bool {
+        let is_idle = self.in_flight == 0 && self.out.is_empty();
+        is_idle || (self.in_flight < IN_FLIGHT_MAX && self.in_flight_bytes + self.unsent() + bytes <= share)
+    }
+
+    /// Nobody is there to answer any more: commands that were not begun never will be.
+    fn lose(&mut self) {
+        (self.is_gone, self.waits) = (true, false);
+        self.end.get_or_insert(End::Broken);
+        (self.out, self.sent) = (Vec::new(), 0);
+        self.input = Input::empty();
+    }
+
+    /// Sends what it takes. Returns whether it took something.
+    fn send(&mut self) -> bool {
+        let before = self.unsent();
         while self.sent < self.out.len() && !self.is_gone {
             match (&self.stream).write(&self.out[self.sent..]) {
-                Ok(count) if count > 0 => self.sent += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                _ => {
-                    self.is_gone = true;
-                    self.end.get_or_insert(End::Broken);
+                Ok(count) if count > 0 => {
+                    self.sent += count;
+                    self.took = Instant::now();
                 }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.unsent() < before,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => self.lose(),
             }
         }
+        (self.sent, self.took) = (0, Instant::now());
         self.out.clear();
-        self.sent = 0;
+        if self.out.capacity() > OUT_KEPT {
+            self.out = Vec::new();
+        }
+        before > 0
     }
 
     /// Reads what has come. Returns whether something has.
@@ -181,7 +235,7 @@ impl Client {
             Ok(0) => self.end = Some(if self.input.rest().is_empty() { End::InOrder } else { End::Broken }),
             Ok(_) => return true,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            Err(_) => (self.is_gone, self.end) = (true, Some(End::Broken)),
+            Err(_) => self.lose(),
         }
         false
     }
@@ -200,14 +254,30 @@ impl Outs for Clients<'_> {
         if client.is_gone { None } else { Some(&mut client.out) }
     }
 
-    fn ended(&mut self, client: u32, end: Nanos) {
+    fn ended(&mut self, client: u32, command: &Command, end: Nanos) {
         if let Some(client) = &mut self.slots[client as usize] {
             client.in_flight -= 1;
+            client.in_flight_bytes -= asked_bytes(command);
+            client.in_flight_kept -= kept_bytes(command);
         }
         if end > Nanos(0) {
             let now = self.pacing.moment(Instant::now());
             self.late.push(now.saturating_sub(self.pacing.due(end)));
         }
+    }
+}
+
+impl Clients<'_> {
+    /// Whether there are some, all `open` connections are among them, and nobody waits for an answer.
+    fn are_gone(&self, open: u64) -> bool {
+        let mut there = self.slots.iter().flatten();
+        open > 0 && self.slots.iter().flatten().count() as u64 == open && there.all(|client| client.is_gone)
+    }
+
+    /// Makes room for those that wait: ends clients that have taken nothing of their replies for long.
+    fn end_those_that_take_nothing(&mut self) {
+        let stuck = |client: &&mut Client| !client.out.is_empty() && client.took.elapsed() > PATIENCE;
+        self.slots.iter_mut().flatten().filter(stuck).for_each(Client::lose);
     }
 }
 
@@ -217,7 +287,10 @@ impl Pacer {
     }
 
     /// Takes over a connection that has negotiated.
-    pub fn take(&self, number: u64, stream: Stream, input: Input, agreed: Agreed) {
+    pub fn take<S>(&self, shared: &Shared<S>, number: u64, stream: Stream, input: Input, agreed: Agreed) {
+        if stream.set_nonblocking(true).is_err() {
+            return shared.leave(number, true);
+        }
         let client = Client {
             number,
             stream,
@@ -226,7 +299,11 @@ impl Pacer {
             message: REQUEST_BYTES,
             out: Vec::new(),
             sent: 0,
+            took: Instant::now(),
             in_flight: 0,
+            in_flight_bytes: 0,
+            in_flight_kept: 0,
+            waits: false,
             end: None,
             is_gone: false,
         };
@@ -234,7 +311,7 @@ impl Pacer {
         self.bell.ring();
     }
 
-    /// Serves until the server stops and every client is answered.
+    /// Serves until the server stops and every client is answered, or has had its grace.
     pub fn run<S: Served>(&self, shared: &Shared<S>) {
         let _farewell = Farewell(shared, None);
         // A wait may end a nanosecond late, instead of the usual 50 us.
@@ -243,8 +320,9 @@ impl Pacer {
         let mut executor = if self.wakes.is_some() { Executor::one_by_one() } else { Executor::default() };
         let mut watch = Watch::new();
         let (mut wait, mut completion) = (Some(IDLE), Completion::default());
+        let (mut first, mut stopping) = (0, None);
         loop {
-            let ready = self.wait(shared, &clients, wait);
+            let ready = self.wait(shared, &mut clients, wait);
             let came = Instant::now();
             self.admit(&mut clients);
             let read = |(client, ready): (&mut Client, &bool)| *ready && client.wants_more() && client.receive();
@@ -257,28 +335,38 @@ impl Pacer {
                 break;
             };
             has_more |= ready.is_empty(); // those that were just admitted may have sent requests with their last option
-            if has_more {
-                (0..clients.slots.len())
-                    .for_each(|slot| begin_all(shared, &mut drive, &mut executor, &mut clients, slot, came));
+            if shared.is_stopping() {
+                let since: &mut Instant = stopping.get_or_insert_with(Instant::now);
+                if since.elapsed() >= GRACE || clients.are_gone(shared.counts.open.load(Ordering::Relaxed)) {
+                    drop_rest(shared, &mut drive, &mut executor, &mut clients);
+                    break;
+                }
+            }
+            if has_more || clients.slots.iter().flatten().any(|client| client.waits) {
+                first = begin_all(shared, &mut drive, &mut executor, &mut clients, first, came);
             }
             if self.wakes.is_some() {
                 drive.served.clients_wait();
             }
             let now = shared.pacing.drive_time(Instant::now());
+            let in_flight = executor.in_flight();
             executor.reap(&mut drive, &mut clients, now);
+            let mut has_room = executor.in_flight() < in_flight;
             let next = if executor.in_flight() > 0 {
                 drive.served.none_completes_before().unwrap_or(now)
             } else {
                 if drive.recorder.is_none() && now > Nanos(0) {
                     // The clock goes on for the drive too: it may clean when it is idle.
-                    while drive.served.wait(now, &mut completion) == Ok(true) {}
+                    while drive.served.wait(now, &mut completion) == Ok(true) {
+                        drive.note_end(&completion);
+                    }
                 }
                 Nanos(u64::MAX)
             };
             drop(drive);
             for slot in &mut clients.slots {
                 if let Some(client) = slot {
-                    client.send();
+                    has_room |= client.send();
                 }
                 if slot.as_ref().is_some_and(Client::is_over)
                     && let Some(client) = slot.take()
@@ -293,7 +381,8 @@ impl Pacer {
             {
                 break;
             }
-            wait = self.sleep(shared, next);
+            let goes_on = has_room && clients.slots.iter().flatten().any(|client| client.waits);
+            wait = if goes_on { None } else { self.sleep(shared, next) };
         }
     }
 
@@ -308,7 +397,7 @@ impl Pacer {
     }
 
     /// Waits for sockets, and says for each slot whether it is ready; an empty list stands for new connections.
-    fn wait<S>(&self, shared: &Shared<S>, clients: &Clients<'_>, wait: Option<Duration>) -> Vec<bool> {
+    fn wait<S>(&self, shared: &Shared<S>, clients: &mut Clients<'_>, wait: Option<Duration>) -> Vec<bool> {
         let mut all = vec![PollFd::new(&self.bell, PollFlags::IN)];
         if !shared.is_stopping() {
             all.push(PollFd::new(&shared.bell, PollFlags::IN));
@@ -325,8 +414,9 @@ impl Pacer {
             let mut wanted = PollFlags::empty();
             wanted.set(PollFlags::IN, client.wants_more());
             wanted.set(PollFlags::OUT, !client.out.is_empty());
-            slots.push((!wanted.is_empty()).then_some(all.len()));
-            if !wanted.is_empty() {
+            // Without a wish, whether the client has gone is told all the same.
+            slots.push((!client.is_gone).then_some(all.len()));
+            if !client.is_gone {
                 all.push(PollFd::new(&client.stream, wanted));
             }
         }
@@ -337,17 +427,24 @@ impl Pacer {
             self.bell.hear();
             return Vec::new();
         }
-        let is_ready = |at: &Option<usize>| {
-            at.is_some_and(|at| all[at].revents().intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
-        };
-        slots.iter().map(is_ready).collect()
+        let gone = PollFlags::HUP | PollFlags::ERR;
+        let found: Vec<PollFlags> =
+            slots.iter().map(|at| at.map_or(PollFlags::empty(), |at| all[at].revents())).collect();
+        drop(all);
+        for (client, found) in clients.slots.iter_mut().zip(&found) {
+            // What it sent before it went is read as long as there is room for it.
+            if let Some(client) = client
+                && found.intersects(gone)
+                && !client.wants_more()
+            {
+                client.lose();
+            }
+        }
+        found.iter().map(|found| found.intersects(PollFlags::IN | gone)).collect()
     }
 
     fn admit(&self, clients: &mut Clients<'_>) {
         for client in std::mem::take(&mut *locked(&self.fresh)) {
-            if client.stream.set_nonblocking(true).is_err() {
-                continue;
-            }
             match clients.slots.iter_mut().find(|slot| slot.is_none()) {
                 Some(slot) => *slot = Some(client),
                 None => clients.slots.push(Some(client)),
@@ -356,33 +453,75 @@ impl Pacer {
     }
 }
 
-/// Begins all commands of a client that are whole; they came at `came`.
+/// Begins the commands that are whole, as far as there is room; they came at `came`. Begins with the client in slot `first`.
+/// Returns where to begin the next time: with the client that finds the bytes of all taken, so that others don't overtake it.
 fn begin_all<S: Served>(
     shared: &Shared<S>,
-    drive: &mut crate::exec::Drive<S>,
+    drive: &mut Drive<S>,
     executor: &mut Executor,
     clients: &mut Clients<'_>,
-    slot: usize,
+    first: usize,
     came: Instant,
-) {
-    let Some(client) = &mut clients.slots[slot] else { return };
+) -> usize {
+    let count = clients.slots.len();
+    let mut all: u64 = clients.slots.iter().map(kept).sum();
+    for slot in (first..count).chain(0..first.min(count)) {
+        let others = all - kept(&clients.slots[slot]);
+        let fits = begin_of(shared, drive, executor, clients, (slot, others), came);
+        all = others + kept(&clients.slots[slot]);
+        if !fits {
+            clients.end_those_that_take_nothing();
+            return slot;
+        }
+    }
+    0
+}
+
+/// Begins the commands of a client, where `others` is what is kept for the others. Returns false if one of them finds the bytes
+/// of all clients taken.
+fn begin_of<S: Served>(
+    shared: &Shared<S>,
+    drive: &mut Drive<S>,
+    executor: &mut Executor,
+    clients: &mut Clients<'_>,
+    (slot, others): (usize, u64),
+    came: Instant,
+) -> bool {
+    let most = shared.in_flight_max;
+    let share = (most / CLIENT_SHARE).max(u64::from(PAYLOAD_MAX));
+    let Some(client) = &mut clients.slots[slot] else { return true };
+    if client.is_gone {
+        return true;
+    }
     let (agreed, style) = (client.agreed, Style { structured: client.agreed.structured });
     let mut input = std::mem::replace(&mut client.input, Input::empty());
-    let (mut end, mut message) = (None, REQUEST_BYTES);
+    let (mut end, mut message, mut waits, mut fits) = (None, REQUEST_BYTES, false, true);
     while end.is_none() {
         let (count, taken) = take(input.rest(), &shared.export, agreed.allocation);
         match taken {
             Taken::Command(command, data) => {
-                shared.pacing.begin(came);
-                if let Some(client) = &mut clients.slots[slot] {
-                    client.in_flight += 1;
+                let Some(client) = &mut clients.slots[slot] else { break };
+                let all = others + client.kept();
+                waits = !client.has_room(asked_bytes(&command), share);
+                // Who waits for its own share keeps nobody else waiting.
+                fits = waits || all == 0 || all + kept_bytes(&command) <= most;
+                if waits || !fits {
+                    break;
                 }
+                shared.pacing.begin(came);
+                client.in_flight += 1;
+                client.in_flight_bytes += asked_bytes(&command);
+                client.in_flight_kept += kept_bytes(&command);
                 let arrival = shared.pacing.drive_time(came);
                 let slot = u32::try_from(slot).expect("clients are few");
                 executor.begin(drive, clients, slot, agreed, (command, data), arrival);
             }
             Taken::Refused { cookie, errno, why } => {
                 if let Some(client) = &mut clients.slots[slot] {
+                    waits = !client.has_room(0, share);
+                    if waits {
+                        break;
+                    }
                     style.put_error(&mut client.out, cookie, errno, why);
                 }
             }
@@ -396,9 +535,37 @@ fn begin_all<S: Served>(
         input.take(count);
     }
     if let Some(client) = &mut clients.slots[slot] {
-        (client.input, client.message) = (input, message);
+        (client.input, client.message, client.waits) = (input, message, waits || !fits);
         client.end = client.end.or(end);
     }
+    fits
+}
+
+fn kept(slot: &Option<Client>) -> u64 {
+    slot.as_ref().map_or(0, Client::kept)
+}
+
+/// The end of a server whose grace is over. Of a simulated drive the commands in it are carried out without waiting for the
+/// model's time, of a device they are waited for; those that were not begun, and replies that nobody takes, are dropped.
+fn drop_rest<S: Served>(shared: &Shared<S>, drive: &mut Drive<S>, executor: &mut Executor, clients: &mut Clients<'_>) {
+    let dropped = &shared.dropped;
+    if shared.pacing.pace() == Pace::Device {
+        while executor.in_flight() > 0 {
+            drive.served.clients_wait();
+            executor.reap(drive, clients, shared.pacing.drive_time(Instant::now()));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    } else {
+        dropped.early.fetch_add(executor.in_flight() as u64, Ordering::Relaxed);
+        executor.reap(drive, clients, Nanos(u64::MAX));
+    }
+    for client in clients.slots.iter_mut().flatten() {
+        client.send();
+        dropped.reply_bytes.fetch_add(client.unsent(), Ordering::Relaxed);
+        shared.drop_commands(&mut client.input, client.agreed);
+        shared.leave(client.number, client.end == Some(End::Broken));
+    }
+    clients.slots.clear();
 }
 
 /// Judges each second whether the host keeps up.

@@ -13,6 +13,8 @@ pub struct Recorder {
     written: u64,
     /// Why it ended early.
     failure: Option<String>,
+    /// Whether the drive has been changed by other than requests.
+    is_changed: bool,
 }
 
 impl Recorder {
@@ -26,7 +28,8 @@ impl Recorder {
             note: "requests of clients, as the drive took them; arrivals are on the drive's clock".to_owned(),
             origin: String::new(),
         };
-        Ok(Self { writer: Some(TraceWriter::create(path, "flashwright", &label)?), written: 0, failure: None })
+        let writer = TraceWriter::create(path, "flashwright", &label)?.private();
+        Ok(Self { writer: Some(writer), written: 0, failure: None, is_changed: false })
     }
 
     /// Appends a request that the drive has taken.
@@ -41,21 +44,33 @@ impl Recorder {
         }
     }
 
+    /// The drive was cut off, mounted or changed: the trace alone no longer gives its result. Returns what to tell of it, the
+    /// first time.
+    pub fn note_change(&mut self, command: &str) -> Option<String> {
+        let is_first = !std::mem::replace(&mut self.is_changed, true);
+        is_first.then(|| {
+            format!(
+                "{command}: the trace holds {} requests and not this command: played on the same drive, it gives another result",
+                self.written
+            )
+        })
+    }
+
     /// Requests in the trace.
     #[must_use]
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// Completes the file.
+    /// Completes the file. Returns why there is none, if there was nothing to write.
     ///
     /// # Errors
     /// Why there is no whole trace, in one sentence.
-    pub fn finish(self) -> Result<u64, String> {
+    pub fn finish(self) -> Result<Option<String>, String> {
         match (self.writer, self.failure) {
             (_, Some(failure)) => Err(failure),
-            (Some(_), None) if self.written == 0 => Err("no request came, so no trace was written".to_owned()),
-            (Some(writer), None) => writer.finish().map(|report| report.written).map_err(|error| error.to_string()),
+            (Some(_), None) if self.written == 0 => Ok(Some("no request came, so no trace was written".to_owned())),
+            (Some(writer), None) => writer.finish().map(|_| None).map_err(|error| error.to_string()),
             (None, None) => unreachable!("a recorder without a writer has failed"),
         }
     }
@@ -96,9 +111,11 @@ impl DataRecorder {
         }
     }
 
-    /// A request has completed without a failure.
-    pub fn completed(&mut self, tag: Tag) {
-        if let Some(number) = self.numbers.remove(&tag) {
+    /// A request has ended.
+    pub fn ended(&mut self, tag: Tag, succeeded: bool) {
+        if let Some(number) = self.numbers.remove(&tag)
+            && succeeded
+        {
             self.try_to(|writer| writer.completed(number));
         }
     }
@@ -126,14 +143,17 @@ impl DataRecorder {
         Some(done)
     }
 
-    /// Completes the file.
+    /// Completes the file. Returns why there is none, if there was nothing to write.
     ///
     /// # Errors
     /// Why there is no whole recording, in one sentence.
-    pub fn finish(self) -> Result<(), String> {
+    pub fn finish(self) -> Result<Option<String>, String> {
         match (self.writer, self.failure) {
             (_, Some(failure)) => Err(failure),
-            (Some(writer), None) => writer.finish().map_err(|error| error.to_string()),
+            (Some(writer), None) if writer.requests() == 0 => {
+                Ok(Some("no request came, so no recording was written".to_owned()))
+            }
+            (Some(writer), None) => writer.finish().map(|()| None).map_err(|error| error.to_string()),
             (None, None) => unreachable!("a recorder without a writer has failed"),
         }
     }

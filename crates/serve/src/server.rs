@@ -6,7 +6,8 @@
 //!   listener ─► thread ──┴─ paced: one thread has all connections and the drive's clock
 //! ```
 
-use crate::connection::{End, negotiate, transmit, turn_away};
+use crate::clients::serve_each;
+use crate::connection::{End, negotiate, transmit};
 use crate::exec::Drive;
 use crate::input::Input;
 use crate::listen::{Address, ListenError, Listener, Stream};
@@ -14,7 +15,7 @@ use crate::negotiate::Export;
 use crate::pace::{Pace, Pacer, Pacing};
 use crate::record::{DataRecorder, Recorder};
 use crate::served::Served;
-use crate::shared::{Farewell, Shared, locked, wait_for};
+use crate::shared::{Farewell, GRACE, Shared, locked};
 use crate::{control, http, metrics, watch};
 use flashwright_sim::Latency;
 use flashwright_sim::crash::{About, RecordingError};
@@ -22,13 +23,13 @@ use flashwright_workload::trace::TraceError;
 use serde_json::{Map, Value, json};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How a drive is served.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Where NBD clients connect.
     pub nbd: Vec<Address>,
@@ -38,6 +39,10 @@ pub struct Settings {
     pub read_only: bool,
     /// When replies leave.
     pub pace: Pace,
+    /// Bytes that the commands of all clients may ask for or bring before they are answered; a quarter of it for one client if
+    /// they are paced. Further ones wait on their sockets. One command is carried out in any case. Without pacing, commands of
+    /// up to a MiB don't count.
+    pub in_flight_max: u64,
     /// A trace of what is served.
     pub record: Option<PathBuf>,
     /// Where what is served is recorded with its data, and on what drive that is.
@@ -48,6 +53,26 @@ pub struct Settings {
     pub metrics: Option<Address>,
     /// Where a browser finds a page that shows the drive at work.
     pub watch: Option<Address>,
+}
+
+/// Without a wish: eight of the longest requests of the protocol.
+const IN_FLIGHT_MAX_BYTES: u64 = 256 << 20;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            nbd: Vec::new(),
+            anywhere: false,
+            read_only: false,
+            pace: Pace::default(),
+            in_flight_max: IN_FLIGHT_MAX_BYTES,
+            record: None,
+            record_data: None,
+            ctl: None,
+            metrics: None,
+            watch: None,
+        }
+    }
 }
 
 /// Why a drive can't be served.
@@ -93,8 +118,8 @@ pub struct Server<S> {
     shared: Arc<Shared<S>>,
     uris: Vec<String>,
     addresses: Vec<(&'static str, String)>,
+    /// A listener's thread ends after those of its clients.
     threads: Vec<JoinHandle<()>>,
-    connections: Arc<Mutex<Vec<JoinHandle<()>>>>,
 }
 
 /// What is left of a server.
@@ -105,10 +130,9 @@ pub struct Stopped<S> {
     pub stats: Value,
     /// What people should know.
     pub notes: Vec<String>,
+    /// Those of the notes that tell of an output that is lost: it was asked for and is not there, or not whole.
+    pub lost: Vec<String>,
 }
-
-/// How long connections have to take their replies when the server stops.
-const GRACE: Duration = Duration::from_secs(3);
 
 impl<S: Served> Server<S> {
     /// Serves a device.
@@ -145,15 +169,18 @@ impl<S: Served> Server<S> {
             Some(real) => (Pacing::of_device(real.clock), Some(real.wakes)),
             None => (Pacing::new(settings.pace), None),
         };
-        let shared = Arc::new(Shared::new(drive, export, pacing)?);
+        let shared = Arc::new(Shared::new(drive, export, pacing, settings.in_flight_max)?);
         let (uris, addresses) = (Vec::new(), Vec::new());
-        let mut server = Self { uris, addresses, threads: Vec::new(), connections: Arc::default(), shared };
+        let mut server = Self { uris, addresses, threads: Vec::new(), shared };
         server.tell(ctl, metrics, watch)?;
         let pacer = server.pacer(wakes)?;
         for listener in listeners {
             server.uris.push(listener.uri());
-            let (shared, connections, pacer) = (server.shared.clone(), server.connections.clone(), pacer.clone());
-            server.spawn("nbd", move || accept(&listener, &shared, &connections, pacer.as_ref()))?;
+            let (shared, pacer) = (server.shared.clone(), pacer.clone());
+            // `Shared::enter` counts the clients of all listeners.
+            server.spawn("nbd", move || {
+                serve_each(listener, &shared, ("client", usize::MAX), |stream| talk(&shared, stream, pacer.as_deref()));
+            })?;
         }
         Ok(server)
     }
@@ -167,21 +194,21 @@ impl<S: Served> Server<S> {
     ) -> Result<(), ServeError> {
         if let Some(listener) = ctl {
             self.addresses.push(("ctl", listener.address()));
-            let (shared, threads) = (self.shared.clone(), self.connections.clone());
-            self.spawn("ctl", move || control::listen(&listener, &shared, &threads))?;
+            let shared = self.shared.clone();
+            self.spawn("ctl", move || control::listen(listener, &shared))?;
         }
         if let Some(listener) = metrics {
             self.addresses.push(("metrics", format!("http://{}/metrics", listener.host())));
             let shared = self.shared.clone();
             let text = |shared: &Shared<S>| Some(("text/plain; version=0.0.4", metrics::text(shared)));
             self.spawn("metrics", move || {
-                http::listen(&listener, &shared, |path| (path == "/metrics").then(|| text(&shared)).flatten());
+                http::listen(listener, &shared, |path| (path == "/metrics").then(|| text(&shared)).flatten());
             })?;
         }
         if let Some(listener) = watch {
             self.addresses.push(("watch", format!("http://{}/", listener.host())));
             let shared = self.shared.clone();
-            self.spawn("watch", move || http::listen(&listener, &shared, |path| watch::page(&shared, path)))?;
+            self.spawn("watch", move || http::listen(listener, &shared, |path| watch::page(&shared, path)))?;
             let shared = self.shared.clone();
             self.spawn("samples", move || watch::sample(&shared))?;
         }
@@ -245,48 +272,54 @@ impl<S: Served> Server<S> {
         stats(&self.shared)
     }
 
-    /// Stops in order: accepts nothing more, carries out and answers the requests that have come, ends the connections.
+    /// Stops in order: accepts nothing more, carries out and answers the requests that have come, ends the connections. What
+    /// is not answered after a second of grace is dropped, and the notes say so.
     #[must_use]
     pub fn stop(mut self) -> Stopped<S> {
         self.end();
         let Self { shared, .. } = &self;
         let stats = stats(shared);
-        if let Some(recorder) = shared.drive().and_then(|mut drive| drive.recorder.take())
-            && let Err(why) = recorder.finish()
-        {
-            shared.note(why);
+        let mut ended = Vec::new();
+        if let Some(mut drive) = shared.drive() {
+            ended.extend(drive.recorder.take().map(Recorder::finish));
+            ended.extend(drive.data_recorder.take().map(DataRecorder::finish));
         }
-        if let Some(recorder) = shared.drive().and_then(|mut drive| drive.data_recorder.take())
-            && let Err(why) = recorder.finish()
-        {
-            shared.note(why);
+        if let Some(note) = shared.dropped.note() {
+            shared.note(note);
+        }
+        let mut lost = Vec::new();
+        for recording in ended {
+            match recording {
+                Ok(Some(note)) => shared.note(note),
+                Ok(None) => {}
+                Err(why) => {
+                    shared.note(why.clone());
+                    lost.push(why);
+                }
+            }
         }
         let notes = self.notes();
         let shared = self.shared.clone();
         drop(self);
         // Every thread has been waited for, so nobody else has it.
         let served = Arc::into_inner(shared).and_then(Shared::into_drive).map(|drive| drive.served);
-        Stopped { served, stats, notes }
+        Stopped { served, stats, notes, lost }
     }
 
     fn end(&mut self) {
         self.shared.begin_to_stop();
-        let until = Instant::now() + GRACE;
-        let all_ended = |threads: &[JoinHandle<()>]| threads.iter().all(JoinHandle::is_finished);
-        while Instant::now() < until && !(all_ended(&self.threads) && all_ended(&locked(&self.connections))) {
+        // The thread that has all paced clients ends first, and counts what it drops.
+        let until = Instant::now() + GRACE + GRACE / 2;
+        while Instant::now() < until && !self.threads.iter().all(JoinHandle::is_finished) {
             std::thread::sleep(Duration::from_millis(2));
         }
         self.shared.each_socket(|socket| socket.shut(true));
         self.shared.bell.ring();
-        self.threads.drain(..).for_each(joined);
-        let connections = std::mem::take(&mut *locked(&self.connections));
-        connections.into_iter().for_each(joined);
+        for thread in self.threads.drain(..) {
+            // One that panicked has left the drive locked for good, which is how others know.
+            let _ = thread.join();
+        }
     }
-}
-
-/// A thread that panicked has left the drive locked for good, which is how others know.
-fn joined(thread: JoinHandle<()>) {
-    let _ = thread.join();
 }
 
 impl<S> Drop for Server<S> {
@@ -298,45 +331,17 @@ impl<S> Drop for Server<S> {
     }
 }
 
-/// Gives each client a thread, until the server stops. Dropping the listener then removes its file.
-fn accept<S: Served>(
-    listener: &Listener,
-    shared: &Arc<Shared<S>>,
-    connections: &Mutex<Vec<JoinHandle<()>>>,
-    pacer: Option<&Arc<Pacer>>,
-) {
-    while !shared.is_stopping() {
-        match listener.accept() {
-            Ok(None) => wait_for(listener, &shared.bell),
-            Ok(Some(stream)) => {
-                let Some(number) = shared.enter(&stream) else {
-                    turn_away(&stream);
-                    continue;
-                };
-                let (shared_too, pacer) = (shared.clone(), pacer.cloned());
-                let begun = Builder::new()
-                    .name(format!("serve-{number}"))
-                    .spawn(move || talk(&shared_too, number, stream, pacer.as_deref()));
-                let mut all = locked(connections);
-                all.retain(|thread| !thread.is_finished());
-                match begun {
-                    Ok(thread) => all.push(thread),
-                    Err(_) => shared.leave(number, true), // the system has no more threads; the stream is closed
-                }
-            }
-            // Such as too many open files: those that end make room.
-            Err(_) => std::thread::sleep(Duration::from_millis(10)),
-        }
-    }
-}
-
-fn talk<S: Served>(shared: &Shared<S>, number: u64, stream: Stream, pacer: Option<&Pacer>) {
+/// Serves a client, or hands it to the thread that has all those that are paced.
+fn talk<S: Served>(shared: &Shared<S>, stream: Stream, pacer: Option<&Pacer>) {
+    let Some(number) = shared.enter(&stream) else {
+        return stream.shut(true); // as the protocol allows where there is no place
+    };
     let _farewell = Farewell(shared, Some(number));
     let mut input = Input::new();
     let end = match (negotiate(shared, &stream, &mut input), pacer) {
         (Err(end), _) => end,
         (Ok(agreed), None) => transmit(shared, &stream, &mut input, agreed),
-        (Ok(agreed), Some(pacer)) => return pacer.take(number, stream, input, agreed),
+        (Ok(agreed), Some(pacer)) => return pacer.take(shared, number, stream, input, agreed),
     };
     shared.leave(number, end == End::Broken);
 }

@@ -1,8 +1,10 @@
 //! What all threads of a server share.
 
+use crate::command::{Taken, take};
 use crate::exec::Drive;
+use crate::input::Input;
 use crate::listen::Stream;
-use crate::negotiate::Export;
+use crate::negotiate::{Agreed, Export};
 use crate::pace::Pacing;
 use crate::watch::Sample;
 use flashwright_sim::Latency;
@@ -23,6 +25,10 @@ pub(crate) struct Shared<S> {
     notes: Mutex<Vec<String>>,
     sockets: Mutex<BTreeMap<u64, Stream>>,
     pub counts: Counts,
+    pub dropped: Dropped,
+    /// See [`crate::Settings::in_flight_max`].
+    pub in_flight_max: u64,
+    pub rooms: Rooms,
     /// How late replies were, if they are paced.
     pub lateness: Mutex<Lateness>,
     /// Samples of every second, if somebody watches.
@@ -44,6 +50,73 @@ pub(crate) struct Lateness {
     pub seconds_behind: u64,
 }
 
+/// What a server did not wait for when it stopped.
+#[derive(Debug, Default)]
+pub(crate) struct Dropped {
+    /// Whole commands that had come and were not carried out.
+    pub commands: AtomicU64,
+    /// Requests that were carried out before the model's time.
+    pub early: AtomicU64,
+    /// Bytes of replies that their clients did not take.
+    pub reply_bytes: AtomicU64,
+}
+
+impl Dropped {
+    /// A line for people; none if all was waited for.
+    pub fn note(&self) -> Option<String> {
+        let parts = [
+            (&self.commands, "commands that had come not carried out"),
+            (&self.early, "requests carried out before the model's time"),
+            (&self.reply_bytes, "bytes of replies not taken"),
+        ];
+        let said = parts.map(|(count, what)| (count.load(Ordering::Relaxed), what));
+        let said: Vec<String> =
+            said.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
+        (!said.is_empty()).then(|| format!("the server stopped without waiting longer: {}", said.join(", ")))
+    }
+}
+
+/// Room in memory that clients share for what is long.
+#[derive(Debug, Default)]
+pub(crate) struct Rooms {
+    /// Bytes in use, and how many wait for some.
+    used: Mutex<(u64, usize)>,
+    freed: Condvar,
+}
+
+impl Rooms {
+    /// Waits for room for `bytes`, of `most` for all; one gets it in any case. None if there is no use in waiting any more.
+    pub fn take(&self, bytes: u64, most: u64, ends: impl Fn() -> bool) -> Option<Room<'_>> {
+        const LOOK: Duration = Duration::from_millis(100);
+        let mut used = locked(&self.used);
+        used.1 += 1;
+        while used.0 > 0 && used.0 + bytes > most && !ends() {
+            used = self.freed.wait_timeout(used, LOOK).map_or_else(|error| error.into_inner().0, |(used, _)| used);
+        }
+        used.1 -= 1;
+        let fits = used.0 == 0 || used.0 + bytes <= most;
+        fits.then(|| {
+            used.0 += bytes;
+            Room(self, bytes)
+        })
+    }
+
+    /// Whether somebody waits.
+    pub fn are_wanted(&self) -> bool {
+        locked(&self.used).1 > 0
+    }
+}
+
+/// Bytes of [`Rooms`], until it is dropped.
+pub(crate) struct Room<'a>(&'a Rooms, u64);
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        locked(&self.0.used).0 -= self.1;
+        self.0.freed.notify_all();
+    }
+}
+
 /// Counts of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -55,11 +128,13 @@ pub(crate) struct Counts {
     pub refused: AtomicU64,
 }
 
+/// How long connections have to take their replies when the server stops.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
 /// Largest number of connections at once.
 pub(crate) const CONNECTIONS_MAX: usize = 256;
 
 impl<S> Shared<S> {
-    pub fn new(drive: Drive<S>, export: Export, pacing: Pacing) -> std::io::Result<Self> {
+    pub fn new(drive: Drive<S>, export: Export, pacing: Pacing, in_flight_max: u64) -> std::io::Result<Self> {
         Ok(Self {
             export,
             pacing,
@@ -67,6 +142,9 @@ impl<S> Shared<S> {
             notes: Mutex::default(),
             sockets: Mutex::default(),
             counts: Counts::default(),
+            dropped: Dropped::default(),
+            in_flight_max,
+            rooms: Rooms::default(),
             lateness: Mutex::default(),
             samples: Mutex::default(),
             started: Instant::now(),
@@ -156,6 +234,18 @@ impl<S> Shared<S> {
         locked(&self.sockets).remove(&number);
         self.counts.open.fetch_sub(1, Ordering::Relaxed);
         self.counts.broken.fetch_add(u64::from(broken), Ordering::Relaxed);
+    }
+
+    /// Counts the whole commands of an input that will not be carried out, and takes them from it.
+    pub fn drop_commands(&self, input: &mut Input, agreed: Agreed) {
+        loop {
+            let (count, taken) = take(input.rest(), &self.export, agreed.allocation);
+            if matches!(taken, Taken::More(_) | Taken::Disconnect | Taken::Broken(_)) {
+                return;
+            }
+            self.dropped.commands.fetch_add(1, Ordering::Relaxed);
+            input.take(count);
+        }
     }
 
     pub fn each_socket(&self, what: impl Fn(&Stream)) {

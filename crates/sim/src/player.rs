@@ -11,7 +11,7 @@
 //! returns the error. So nothing is left in the device, and the caller has seen every completion.
 
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, Interactive, IoError, Nanos, Next, Request, RequestSource, SourceError,
+    Ahead, BlockDevice, Completion, Interactive, IoError, Nanos, Next, Request, RequestSource, SourceError, TIME_MAX,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,7 @@ impl<D> Gate<D> for Open {
 const NOT_RESUMED: &str = "this workload reacts to the device, so it can't be fast-forwarded to the position of a saved run; run it from the start";
 
 const BATCH: usize = 256;
+const YEAR_NS: f64 = 365.0 * 86_400e9;
 /// Requests announced at a time, and how far ahead of the next one.
 const ANNOUNCED: usize = 16;
 const FAR: usize = 32;
@@ -285,6 +286,9 @@ impl Player {
                     self.outstanding += 1;
                     continue;
                 }
+                Next::Wait(until) if until > TIME_MAX => {
+                    return Err(SourceError("the workload waits for more than 100 years".into()).into());
+                }
                 Next::Wait(until) => until,
                 Next::WaitForCompletion => Nanos(u64::MAX),
                 Next::Ended => {
@@ -354,9 +358,29 @@ impl Player {
         self.next = 0;
         if !self.dry {
             self.dry = source.fill(&mut self.batch, BATCH)? == 0;
+            self.check_times(device.now())?;
         }
         device.expect(&self.batch[..self.batch.len().min(FAR)], Ahead::Far);
         Ok(!self.batch.is_empty())
+    }
+
+    /// Refuses times beyond [`TIME_MAX`].
+    fn check_times(&self, now: Nanos) -> Result<(), SourceError> {
+        if now > TIME_MAX {
+            let requests = self.taken_before + self.submitted;
+            return Err(SourceError(format!("after {requests} requests the drive's clock shows more than 100 years")));
+        }
+        let Pace::Open { time_scale } = self.pace else { return Ok(()) };
+        let is_late = |request: &Request| request.arrival.max(scaled(request.arrival, time_scale)) > TIME_MAX;
+        if let Some(at) = self.batch.iter().position(is_late) {
+            let number = self.taken_before + self.submitted + at as u64 + 1;
+            let years = self.batch[at].arrival.0 as f64 * time_scale.max(1.0) / YEAR_NS;
+            return Err(SourceError(format!(
+                "request {number} arrives {years:.0} years after the first, expected at most 100 years; look at the unit of \
+                 the trace's times, or use a smaller time scale or a higher rate"
+            )));
+        }
+        Ok(())
     }
 
     /// Submits the next request of the batch, unless a request that it waited for has failed or the gate closes.

@@ -46,7 +46,7 @@ from flashwright.drive.findings import Finding, unknown
 from flashwright.errors import DeviceError, SavedStateError
 from flashwright.support.arguments import checked
 from flashwright.support.digests import digest_of_code, modules_of
-from flashwright.support.files import write_beside
+from flashwright.support.files import write_or_warn
 from flashwright.support.sealed import expect_code, read_sealed, seal
 
 __all__ = [
@@ -121,8 +121,8 @@ class _Session:
         }
         content = json.dumps(kept).encode() + b"\n"
         whole = seal(_KIND, content, code=_digest_of_probes(), key=self.key)
-        with write_beside(self.path) as part:
-            part.write_bytes(whole)
+        # Hours on a drive are not thrown away because a disk is full.
+        write_or_warn(self.path, whole, "the session")
 
 
 def _digest_of_probes() -> str:

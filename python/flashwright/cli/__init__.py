@@ -100,6 +100,9 @@ def _invoke(arguments: list[str]) -> int:
         return 0
     with interrupts.importing():
         from flashwright.cli import root
+        from flashwright.support.arguments import check_text
+    for each in arguments:
+        check_text("command line", each)
     with _warnings_as_notes():
         return root.invoke(arguments)
 
@@ -118,6 +121,7 @@ def _warnings_as_notes() -> Iterator[None]:
 
         warnings.showwarning = show
         warnings.filterwarnings("default", ".*don't rely on this twin")
+        warnings.filterwarnings("default", ".* is not saved: ")
         yield
 
 

@@ -14,6 +14,7 @@ PANELS: dict[str, tuple[str, ...]] = {
         "--before",
         "--nbd",
         "--pace",
+        "--in-flight-max",
         "--listen-anywhere",
         "--ctl",
         "--metrics",
@@ -198,6 +199,13 @@ class Command(TyperCommand):
 
     titles: ClassVar[Mapping[str, str]] = {}
     """Names of groups that this command calls otherwise."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Carry the command out, unless it would write over what it reads."""
+        from flashwright.cli.samefile import check_files
+
+        check_files(self.params, ctx.params)
+        return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments and options."""

@@ -13,7 +13,7 @@ from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.errors import ServeError
 from flashwright.run.ssd import Ssd
-from flashwright.serving.server import Served
+from flashwright.serving.server import IN_FLIGHT_MAX, Served
 from flashwright.serving.server import serve as begin
 from flashwright.support.files import check_writable
 
@@ -54,6 +54,14 @@ def serve(
             help="With --pace real, multiply the model's times; 0.5 makes a drive that is twice as fast.",
         ),
     ] = 1.0,
+    in_flight_max: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE",
+            help="The bytes that commands may ask for or bring before they are answered; with --pace real or --before "
+            "a quarter for one client. Further ones wait on their sockets.",
+        ),
+    ] = IN_FLIGHT_MAX,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Refuse everything that would change the drive.")
     ] = False,
@@ -122,7 +130,8 @@ def serve(
     The drive keeps every byte in memory, and with --image in a file that outlives the server. It is served until
     Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then its figures are printed, as those of a run. Whoever can
     connect needs no password, so only this machine can, unless --listen-anywhere is given. With --before, it is a
-    device that exists, behind the schedulers of the simulator.
+    device that exists, behind the schedulers of the simulator. The exit status is 2 if a recording or the image could
+    not be written.
     """
     output.check()
     if not nbd:
@@ -148,6 +157,7 @@ def serve(
         exists = before.begin(
             nbd,
             settings=set or (),
+            in_flight_max=in_flight_max,
             read_only=read_only,
             ctl=ctl,
             metrics=metrics,
@@ -159,7 +169,7 @@ def serve(
         found = exists.stop()
         _tell(exists)
         before.show(found, exists.stats()["served"], output)
-        return 130 if interrupted else 0
+        return _status(exists, interrupted)
     ssd = Ssd.find(device).with_settings(set or ())
     if precondition is not None:
         ssd = ssd.precondition(precondition)
@@ -168,6 +178,7 @@ def serve(
         nbd,
         pace="real" if pace == "real" else "none",
         time_scale=time_scale,
+        in_flight_max=in_flight_max,
         read_only=read_only,
         image=image,
         record=record,
@@ -186,6 +197,13 @@ def serve(
     if not output.silent:
         page.show_run(result)
         page.show_served(drive.stats()["served"])
+    return _status(drive, interrupted)
+
+
+def _status(drive: Served[Any], interrupted: bool) -> int:
+    """The exit status: a lost output is told by it, whatever ended the server."""
+    if drive.lost:
+        return 2
     return 130 if interrupted else 0
 
 

@@ -22,7 +22,7 @@ from flashwright.cli.options import (
 from flashwright.cli.outputs import TABLE, OutputOptions, SavingOptions
 from flashwright.cli.render import errors, put_json, put_page
 from flashwright.drive import policies
-from flashwright.errors import WorkloadError
+from flashwright.errors import OutputError, WorkloadError
 from flashwright.run.results import RunResult
 from flashwright.run.run import Run, RunInterrupted
 from flashwright.support.bars import Bar
@@ -79,10 +79,16 @@ def simulate(
             errors.note("interrupted before anything was measured")
             return 130
         result = stop.result
+    except OutputError:
+        # The saved run could not be written: the figures are not lost with it.
+        so_far = made.result()
+        if so_far is not None:
+            _write(so_far, output, requests_out, windows_out)
+        raise
     _write(result, output, requests_out, windows_out)
     if interrupted:
         errors.note("interrupted; the figures cover what was finished")
-        return 130
+        return 2 if made.unsaved else 130
     return 1 if result.violations else 0
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from flashwright.errors import FlashwrightError
 from flashwright.run.identity import identity_of, plain
 from flashwright.run.run import RunSettings
+from flashwright.run.runcount import expect_run_count
 from flashwright.run.ssd import Ssd
 from flashwright.run.variant import Maker, Variant, distinct, renamed
 from flashwright.support.names import told_apart
@@ -91,6 +92,7 @@ class Description:
         ConfigError, WorkloadError
             If a value fits in none of its combinations, or a key makes no difference in any.
         """
+        expect_run_count(self.grids, len(self.points), len(self.seeds))
         makers: dict[str | None, Maker] = {}
 
         def make(choice: Mapping[str, object]) -> Variant:

@@ -24,6 +24,7 @@ from flashwright.grid.sweepfile import of_file, read
 from flashwright.grid.sweeppoint import point_of, sharing
 from flashwright.grid.sweepresult import FIGURES, Case, Summary, SweepResult
 from flashwright.run.run import PlaySettings, RunSettings
+from flashwright.run.runcount import expect_run_count
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.estimate import Estimate
@@ -295,6 +296,7 @@ def sweep(
     True
     """
     source = workloads.find(workload) if isinstance(workload, str) else workload
+    expect_run_count([grid or {}], len(points), seeds if isinstance(seeds, int) else len(seeds))
     numbers = range(1, seeds + 1) if isinstance(seeds, int) else seeds
     if not numbers or (grid is not None and not all(grid.values())):
         raise SweepError("sweep: found a list without values, expected at least one value in each")

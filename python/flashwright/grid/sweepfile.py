@@ -14,6 +14,7 @@ from flashwright.drive.description import devices, keys_of
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.grid.combinations import Description
 from flashwright.run.run import RunSettings
+from flashwright.run.runcount import expect_run_count
 from flashwright.run.ssd import Ssd
 from flashwright.run.variant import OF_RUN
 from flashwright.support.files import parse_toml
@@ -242,6 +243,11 @@ class _Reader:
 
     def seeds(self) -> tuple[int, ...]:
         found = self.tree.get("seeds", 1)
+        if isinstance(found, int):
+            try:
+                expect_run_count([], 1, found)
+            except SweepError as error:
+                raise of_file(self.path, error) from None
         seeds = range(1, found + 1) if isinstance(found, int) else found
         if (
             isinstance(found, bool)

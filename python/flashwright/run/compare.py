@@ -11,6 +11,7 @@ from typing import Unpack
 from flashwright.errors import ConfigError, DeviceError
 from flashwright.run.results import RunResult, Runs
 from flashwright.run.run import PlaySettings, RunInterrupted, RunSettings
+from flashwright.run.runcount import expect_run_count
 from flashwright.run.ssd import Ssd
 from flashwright.run.variant import Maker, Variant, distinct, is_of_drive, repeated
 from flashwright.support.arguments import checked
@@ -67,6 +68,7 @@ def variants(
         )
     base = workloads.find(workload) if isinstance(workload, str) else workload
     make = Maker(ssd, base, settings or RunSettings()).make
+    expect_run_count([vary])
     choices = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values()))
     made = distinct(vary, map(make, choices))
     for variant in made:
@@ -94,6 +96,7 @@ def seeded(made: Sequence[Variant], seeds: int) -> list[Variant]:
     >>> [variant.label for variant in seeded(made, 2)]
     ['gc.victim=fifo, seed=1', 'gc.victim=fifo, seed=2']
     """
+    expect_run_count([], len(made), seeds)
     if seeds == 1:
         return list(made)
     return [

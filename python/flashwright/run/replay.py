@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -107,7 +107,7 @@ class ReplayResult(Reported, Tabular):
         """Response times of all requests; see :meth:`latency_of` for one kind."""
         return self.latency_of("all")
 
-    def latency_of(self, kind: str) -> Latencies:
+    def latency_of(self, kind: Literal["all", "read", "write"]) -> Latencies:
         """Response times of ``"all"`` requests, of ``"read"`` or of ``"write"``."""
         times, shares = self.response_distribution[kind]
         by_kind: Mapping[str, Any] = self.json["response_time_ns"]

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 from flashwright.errors import MissingResultError, WorkloadError
 from flashwright.run.parts import Latencies, Settled, Snapshots, Warned, amplifications_differ
@@ -208,7 +208,7 @@ class RunResult(Reported, Tabular):
         """Response times of reads and writes together; see :meth:`latency_of` for one kind."""
         return self.latency_of("all")
 
-    def latency_of(self, kind: str) -> Latencies:
+    def latency_of(self, kind: Literal["all", "read", "write"]) -> Latencies:
         """Response times of reads and writes together (``"all"``), of ``"read"`` or of ``"write"``."""
         times, shares = self.response_distribution[kind]
         by_kind: Mapping[str, Any] = self.json["response_time_ns"]

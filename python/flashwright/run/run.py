@@ -14,7 +14,7 @@ from flashwright.errors import Interrupted, VerifyError, WorkloadError
 from flashwright.run.results import RunResult
 from flashwright.support.arguments import check_fields, checked
 from flashwright.support.core import _core, expect_arrays
-from flashwright.support.files import write_beside
+from flashwright.support.files import write_beside, write_or_warn
 from flashwright.support.progress import Progress
 from flashwright.support.sealed import expect_code, read_sealed, seal
 from flashwright.traces.tracemark import TraceMark
@@ -190,6 +190,8 @@ class Run:
     def __init__(self, core: _core.Simulation, trace: TraceMark | None = None) -> None:
         self._core = core
         self._trace = trace
+        self.unsaved: str | None = None
+        """Why the last attempt to save it on the way failed; None if it did not."""
 
     @classmethod
     @checked()
@@ -294,10 +296,13 @@ class Run:
 
     def save(self, path: Path) -> None:
         """Write the whole state, beside the file first and then in its place."""
-        trace = None if self._trace is None else self._trace.to_json()
-        data = seal(_KIND, self._core.save(), code=_core.source_digest, trace=trace)
+        data = self._sealed()
         with write_beside(path) as part:
             part.write_bytes(data)
+
+    def _sealed(self) -> bytes:
+        trace = None if self._trace is None else self._trace.to_json()
+        return seal(_KIND, self._core.save(), code=_core.source_digest, trace=trace)
 
     def progress(self) -> Progress:
         """Where the run stands."""
@@ -330,7 +335,8 @@ class Run:
         checkpoint : Path, optional
             Where the run is saved when it stops before its end, Ctrl-C included.
         checkpoint_every : float, optional
-            Save it every this many seconds too.
+            Save it every this many seconds too. Where that fails, as on a full disk, a warning says so, the last good
+            file stays, and the run goes on; ``unsaved`` then has the reason.
         label : str, optional
             What the result is called in comparisons.
 
@@ -349,7 +355,7 @@ class Run:
             done = self._loop(progress, stop_after, checkpoint, checkpoint_every)
         except KeyboardInterrupt:
             if checkpoint is not None:
-                self.save(checkpoint)
+                self.unsaved = write_or_warn(checkpoint, self._sealed(), "the run")
             raise RunInterrupted(self.result(label)) from None
         except VerifyError as error:
             result = self.result(label)
@@ -399,5 +405,5 @@ class Run:
                 and checkpoint_every is not None
                 and ended - saved >= checkpoint_every
             ):
-                self.save(checkpoint)
+                self.unsaved = write_or_warn(checkpoint, self._sealed(), "the run")
                 saved = time.monotonic()

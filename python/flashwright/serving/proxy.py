@@ -10,7 +10,7 @@ from pathlib import Path
 from flashwright.errors import ConfigError, ServeError
 from flashwright.run.replay import ReplayResult, host_settings, profile_settings
 from flashwright.run.ssd import of_settings
-from flashwright.serving.server import Served, addresses_of
+from flashwright.serving.server import IN_FLIGHT_MAX, Served, addresses_of, in_flight_bytes
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 
@@ -45,6 +45,7 @@ def serve_before(
     settings: Iterable[str] = (),
     destroys_data: bool = False,
     queue_depth: int | None = None,
+    in_flight_max: str = IN_FLIGHT_MAX,
     read_only: bool = False,
     ctl: str | None = None,
     metrics: str | None = None,
@@ -75,6 +76,9 @@ def serve_before(
         Consent that clients write over what is on the device. Without it they may only read.
     queue_depth : int, optional
         Requests that the device has at once, 1 to 4,096; more wait. By default 128, or 32 with a scheduler.
+    in_flight_max : str, optional
+        Bytes that the commands of all clients may ask for or bring before they are answered, from 32 MiB up; a
+        quarter of it, 32 MiB at least, for one client. Further commands wait on their sockets.
     read_only : bool, optional
         Refuse everything that would change the device.
     ctl : str, optional
@@ -128,6 +132,7 @@ def serve_before(
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": None,
+        "in_flight_max": in_flight_bytes(in_flight_max),
         "record": None,
         "ctl": ctl,
         "metrics": metrics,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
-from flashwright.errors import ServeError
+from flashwright.errors import ServeError, WorkloadError
 from flashwright.run.results import RunResult
 from flashwright.run.ssd import Ssd
 from flashwright.support.arguments import checked
@@ -31,6 +31,9 @@ class Served(Generic[_Result]):
         What there is to report; None until it was stopped.
     notes : list of str
         What people should know, such as that the host does not keep up.
+    lost : list of str
+        Those of the notes that tell of an output that was asked for and is not whole: a recording, or the image. Known
+        once it was stopped.
     """
 
     _of: Callable[[Any], _Result]
@@ -41,6 +44,7 @@ class Served(Generic[_Result]):
         self.addresses: dict[str, str] = dict(core.addresses())
         self.result: _Result | None = None
         self.notes: list[str] = []
+        self.lost: list[str] = []
         self._last: dict[str, Any] | None = None
 
     @property
@@ -90,6 +94,9 @@ class Served(Generic[_Result]):
     def stop(self) -> _Result:
         """Stop: answer what was accepted, end the connections, remove the sockets.
 
+        It takes no longer than about a second: then the commands that were not begun are dropped, those in the drive
+        are carried out without waiting for the model's time, and a note says how many.
+
         Returns
         -------
         RunResult or ReplayResult
@@ -98,9 +105,10 @@ class Served(Generic[_Result]):
         """
         if self.result is None:
             expect_arrays()
-            report, stats, notes = self._core.stop()
+            report, stats, notes, lost = self._core.stop()
             self._last = json.loads(stats)
             self.notes += notes
+            self.lost += lost
             self.result = type(self)._of(report)
         return self.result
 
@@ -128,6 +136,9 @@ class ServedDrive(Served[RunResult]):
         What the drive has to report; None until it was stopped.
     notes : list of str
         What people should know, such as that the host does not keep up.
+    lost : list of str
+        Those of the notes that tell of an output that was asked for and is not whole: a recording, or the image. Known
+        once it was stopped.
     """
 
     _of = staticmethod(RunResult.of)
@@ -244,6 +255,32 @@ class ServedDrive(Served[RunResult]):
         self._core.command("mark", json.dumps({"text": text}))
 
 
+IN_FLIGHT_MAX = "256 MiB"
+"""Bytes of commands that a server has in flight: eight of the longest that NBD allows."""
+_LONGEST_COMMAND = 32 << 20
+
+
+def in_flight_bytes(text: str) -> int:
+    """The bytes that a server may have in flight.
+
+    Examples
+    --------
+    >>> in_flight_bytes("64 MiB")
+    67108864
+    """
+    try:
+        found = _core.size_read(text)
+    except WorkloadError as error:
+        raise ServeError(f"in_flight_max: {error}", "", parameters=["in_flight_max"]) from None
+    if found < _LONGEST_COMMAND:
+        raise ServeError(
+            f"in_flight_max: found {text}, expected 32 MiB or more",
+            "a command may ask for so much",
+            parameters=["in_flight_max"],
+        )
+    return found
+
+
 def addresses_of(nbd: str | Sequence[str]) -> list[str]:
     """Where clients connect: one address at least."""
     addresses = [nbd] if isinstance(nbd, str) else list(nbd)
@@ -263,6 +300,7 @@ def serve(
     *,
     pace: Literal["none", "real"] = "none",
     time_scale: float = 1.0,
+    in_flight_max: str = IN_FLIGHT_MAX,
     read_only: bool = False,
     image: str | os.PathLike[str] | None = None,
     record: str | os.PathLike[str] | None = None,
@@ -286,6 +324,10 @@ def serve(
         When replies leave: as soon as they are ready (the drive's clock runs on its own), or when the model says.
     time_scale : float, optional
         With ``pace="real"``: factor on the model's times; 0.5 makes a drive that is twice as fast.
+    in_flight_max : str, optional
+        Bytes that the commands of all clients may ask for or bring before they are answered, from 32 MiB up; with
+        ``pace="real"`` a quarter of it, 32 MiB at least, for one client. Further commands wait on their sockets.
+        Without pacing only commands longer than a MiB count.
     read_only : bool, optional
         Refuse everything that would change the drive.
     image : path, optional
@@ -358,6 +400,7 @@ def serve(
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": time_scale if pace == "real" else None,
+        "in_flight_max": in_flight_bytes(in_flight_max),
         "image": None if image is None else str(Path(image)),
         "record": None if record is None else str(Path(record)),
         "record_data": None if record_data is None else str(Path(record_data)),

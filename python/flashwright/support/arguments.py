@@ -5,6 +5,7 @@ A wrong argument is told in one line where the call is made, and not by an excep
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import math
@@ -21,7 +22,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, ge
 
 from flashwright.errors import ArgumentError
 
-__all__ = ["check_fields", "checked", "plain"]
+__all__ = ["check_fields", "check_text", "checked", "checked_names", "is_checked", "plain"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,15 +60,11 @@ def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], 
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
-        # A class is made by its name.
-        label = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+        label = _label(function)
 
         @functools.wraps(function)
         def check_and_call(*args: P.args, **kwargs: P.kwargs) -> R:
-            try:
-                given = signature.bind(*args, **kwargs)
-            except TypeError as error:
-                raise ArgumentError(f"{label}: {error}") from None
+            given = _bound(label, signature, args, kwargs)
             hints = _hints_of(function)
             for name, value in given.arguments.items():
                 parameter = signature.parameters[name]
@@ -82,11 +79,103 @@ def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], 
                     where = f"{label}: {name}"
                     _check(where, value, hints[name])
                     _check_limits(where, value, limits.get(name))
+                check_text(f"{label}: {name}", value)
             return function(*given.args, **given.kwargs)
 
+        setattr(check_and_call, _CHECKED, True)
         return check_and_call
 
     return decorate
+
+
+def checked_names(function: Callable[P, R]) -> Callable[P, R]:
+    """Check only that the arguments of a call fit its signature.
+
+    Parameters
+    ----------
+    function : callable
+        What checks the values itself, or takes them as they are.
+
+    Examples
+    --------
+    >>> checked_names(lambda size: size)(sizes=1)
+    Traceback (most recent call last):
+    flashwright.errors.ArgumentError: <lambda>: missing a required argument: 'size'
+    """
+    signature = inspect.signature(function)
+    label = _label(function)
+
+    @functools.wraps(function)
+    def check_and_call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            # Either the arguments don't fit, or it is another error.
+            _bound(label, signature, args, kwargs)
+            raise
+
+    setattr(check_and_call, _CHECKED, True)
+    return check_and_call
+
+
+def is_checked(function: Any) -> bool:
+    """Whether the arguments of a call are checked already."""
+    return getattr(function, _CHECKED, False) is True
+
+
+_CHECKED = "__checked__"
+
+
+def _label(function: Callable[..., Any]) -> str:
+    """What a call is called; a class is made by its name."""
+    return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+
+def _bound(
+    label: str, signature: inspect.Signature, args: Any, kwargs: Any
+) -> inspect.BoundArguments:
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise ArgumentError(f"{label}: {error}") from None
+
+
+def check_text(where: str, value: Any) -> None:
+    r"""Refuse text and names of files that no file, and no part in Rust, can take.
+
+    Parameters
+    ----------
+    where : str
+        What messages begin with: the call and its parameter, or another place.
+    value : object
+        Text, a path, or a list of them; all else passes.
+
+    Raises
+    ------
+    ArgumentError
+        If it has a NUL, or half a character: Python puts those where the name of a file is not in UTF-8.
+
+    Examples
+    --------
+    >>> check_text("info: source", os.fsdecode(b"a\xff.spc"))
+    Traceback (most recent call last):
+    flashwright.errors.ArgumentError: info: source: found 'a\udcff.spc', expected text in UTF-8
+    """
+    if isinstance(value, list | tuple):
+        for each in value:
+            check_text(where, each)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if not isinstance(value, str):
+        return
+    wrong = next((each for each in value if each == "\0" or "\ud800" <= each <= "\udfff"), None)
+    if wrong is not None:
+        raise ArgumentError(
+            f"{where}: found {_shown(str(value))}, expected text "
+            + ("without a NUL" if wrong == "\0" else "in UTF-8"),
+            "" if wrong == "\0" else "rename a file whose name is not in UTF-8",
+            parameters=_named(where) if ": " in where else (),
+        )
 
 
 def check_fields(settings: Any, *own: str) -> None:
@@ -136,9 +225,14 @@ def _hints_of(of: Any) -> dict[str, Any]:
     """
     if isinstance(of, type):
         return typing.get_type_hints(of)
-    named = {name: hint for name, hint in of.__annotations__.items() if name != "return"}
-    asked: Any = types.SimpleNamespace(__annotations__=named)
-    return typing.get_type_hints(asked, globalns=inspect.unwrap(of).__globals__)
+    found: dict[str, Any] = {}
+    for name, hint in of.__annotations__.items():
+        asked: Any = types.SimpleNamespace(__annotations__={name: hint})
+        # What a module imports for type checkers only can't be checked here.
+        with contextlib.suppress(NameError, AttributeError):
+            if name != "return":
+                found |= typing.get_type_hints(asked, globalns=inspect.unwrap(of).__globals__)
+    return found
 
 
 def _check_more(where: str, given: Mapping[str, Any], hint: Any, own: AnySet[str]) -> None:
@@ -159,8 +253,11 @@ def _check_more(where: str, given: Mapping[str, Any], hint: Any, own: AnySet[str
 
 def _check(where: str, value: Any, hint: Any) -> None:
     if not _fits(value, hint):
+        is_long = isinstance(value, numbers.Integral) and not -(2**63) <= int(value) < 2**64
+        more = " of 64 bits" if is_long and not isinstance(value, bool) else ""
         raise ArgumentError(
-            f"{where}: found {_shown(value)}, expected {_words(hint)}", parameters=_named(where)
+            f"{where}: found {_shown(value)}, expected {_words(hint)}{more}",
+            parameters=_named(where),
         )
 
 
@@ -194,10 +291,12 @@ def _fits(value: Any, hint: Any) -> bool:
     if hint is bool:
         return isinstance(plain(value), bool)
     if hint is int:
-        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        # What the core takes.
+        return whole and -(2**63) <= int(value) < 2**64
     if hint is float:
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        return number and not math.isnan(value)
+        return number and _is_number(value)
     if origin is Callable or hint is Callable:
         return callable(value)
     if origin is tuple:
@@ -208,15 +307,27 @@ def _fits(value: Any, hint: Any) -> bool:
         )
     if _is_many(origin):
         # What is gone through once only is left for the call itself.
-        many = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        # An array of no dimension has no values to go through.
+        many = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+        many = many and not isinstance(value, str | bytes | Mapping)
         return many and (
             not isinstance(value, _ManyKinds) or all(_fits(each, parts[0]) for each in value)
         )
     if getattr(hint, "_is_protocol", False):
         return all(hasattr(value, name) for name in vars(hint) if name[0] != "_")
+    if typing.is_typeddict(hint):
+        return isinstance(value, Mapping)
     if origin is not None:
         return not isinstance(origin, type) or isinstance(value, origin)
     return not isinstance(hint, type) or isinstance(value, hint)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a number fits a ``float``."""
+    try:
+        return not math.isnan(float(value))
+    except OverflowError:
+        return False
 
 
 def _fits_tuple(value: Any, parts: tuple[Any, ...]) -> bool:
@@ -232,10 +343,14 @@ def _is_many(origin: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
-    if len(text) > 60 or "\n" in text:
-        text = " ".join(text.split())[:57] + "..."
-    return text
+    try:
+        text = repr(value)
+    except Exception:
+        # Of an object whose class can't show it.
+        text = f"a {type(value).__name__}"
+    if not text.isprintable():
+        text = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 _NAMES = {

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import re
+import secrets
 import shutil
+import stat
 import tempfile
 import tomllib
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from flashwright.errors import OutputError
 
-__all__ = ["check_writable", "parse_toml", "reason", "write_beside"]
+__all__ = [
+    "NotSavedWarning",
+    "check_folder",
+    "check_writable",
+    "is_same_file",
+    "parse_toml",
+    "reason",
+    "write_beside",
+    "write_or_warn",
+]
+
+
+class NotSavedWarning(UserWarning):
+    """What would be continued later could not be saved on the way; the work goes on, and the last good file stays."""
 
 
 def check_writable(path: Path) -> None:
@@ -73,7 +91,9 @@ def write_beside(path: Path) -> Iterator[Path]:
     """Give the name of a file beside `path`, which takes its place once the block is left without an error.
 
     What is no regular file, such as a pipe or ``/dev/null``, keeps its place and gets the content; a link stays a link,
-    and the file that it points to is replaced.
+    and the file that it points to is replaced and keeps its mode. The name beside it, ``.NAME.RANDOM.partial``, can't
+    be guessed and is made anew, so nobody's link is followed. While it is written it is locked; what a killed process
+    left of the same file is removed.
 
     Parameters
     ----------
@@ -91,21 +111,114 @@ def write_beside(path: Path) -> Iterator[Path]:
     special = _is_special(path)
     real = path.resolve()
     folder = Path(tempfile.gettempdir()) if special else real.parent
-    part = folder / f".{real.name}.{os.getpid()}.partial"
+    part = None
     try:
-        yield part
-        if special:
-            with part.open("rb") as content, path.open("wb") as target:
-                shutil.copyfileobj(content, target)
-        else:
-            with part.open("rb") as content:
-                os.fsync(content.fileno())
-            part.replace(real)
+        mode = stat.S_IMODE(real.stat().st_mode) & 0o777 if not special and real.exists() else None
+        part, lock = _begin_part(
+            folder, real.name, 0o666 if mode is None and not special else 0o600
+        )
+        try:
+            yield part
+            if special:
+                with part.open("rb") as content, path.open("wb") as target:
+                    shutil.copyfileobj(content, target)
+            else:
+                with part.open("rb") as content:
+                    if mode is not None:
+                        os.fchmod(content.fileno(), mode)
+                    os.fsync(content.fileno())
+                part.replace(real)
+        finally:
+            os.close(lock)
     except OSError as error:
         raise OutputError(f"{path}: can't be written: {reason(error)}") from None
     finally:
+        if part is not None:
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
+def write_or_warn(path: Path, content: bytes, what: str) -> str | None:
+    """Save on the way what is still at work: where that fails, as on a full disk, a warning says so.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be; one that is there stays until the new one is whole.
+    content : bytes
+        What it is to hold.
+    what : str
+        What is saved, as the warning names it.
+
+    Returns
+    -------
+    str or None
+        Why it failed.
+    """
+    try:
+        with write_beside(path) as part:
+            part.write_bytes(content)
+    except OutputError as error:
+        warnings.warn(NotSavedWarning(f"{what} is not saved: {error}"), stacklevel=3)
+        return str(error)
+    return None
+
+
+def _begin_part(folder: Path, name: str, mode: int) -> tuple[Path, int]:
+    """An empty file of a name that can't be guessed, and what holds its lock."""
+    _remove_left_over(folder, name)
+    while True:
+        part = folder / f".{name}.{secrets.token_hex(8)}.partial"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            lock = os.open(part, flags, mode)
+        except FileExistsError:
+            continue
+        # Somebody who clears up may have taken it for one that was left over, before it was locked.
         with contextlib.suppress(OSError):
-            part.unlink()
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.lstat(part).st_ino == os.fstat(lock).st_ino:
+                return part, lock
+        os.close(lock)
+
+
+def _remove_left_over(folder: Path, name: str) -> None:
+    """Remove what killed processes left of a file: parts that nobody has locked."""
+    ours = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.partial", re.DOTALL)
+    with contextlib.suppress(OSError):
+        for found in [each.name for each in os.scandir(folder) if ours.fullmatch(each.name)]:
+            with contextlib.suppress(OSError):
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                lock = os.open(folder / found, flags)
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    (folder / found).unlink()
+                finally:
+                    os.close(lock)
+
+
+def is_same_file(one: Path, other: Path) -> bool:
+    """Whether two paths name one regular file, also by links, or would once it is made.
+
+    Parameters
+    ----------
+    one, other : Path
+        The paths. Pipes, devices and folders are never the same: what is written to them replaces nothing.
+
+    Examples
+    --------
+    >>> is_same_file(Path("a.json"), Path("./a.json")), is_same_file(Path("a"), Path("b"))
+    (True, False)
+    >>> is_same_file(Path("/dev/null"), Path("/dev/null"))
+    False
+    """
+    try:
+        if one.exists() and other.exists():
+            return one.is_file() and one.samefile(other)
+        return not one.exists() and not other.exists() and one.resolve() == other.resolve()
+    except (OSError, RuntimeError, ValueError):
+        # Such as a loop of links, or a NUL in a name: whoever opens it says so.
+        return False
 
 
 def parse_toml(text: str) -> dict[str, Any]:

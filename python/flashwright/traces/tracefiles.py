@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flashwright.errors import WorkloadError
+from flashwright.errors import OutputError, WorkloadError
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core, expect_arrays
+from flashwright.support.files import is_same_file
 from flashwright.traces.requests import request_table
 from flashwright.traces.workloads import Trace, trace
 
@@ -117,7 +118,9 @@ def convert(
     """
     path = Path(target)
     name = format or _format_of(path)
-    report = _core.trace_convert(_as_trace(source).spec_json(), str(path), name, label, note)
+    found = _as_trace(source)
+    _expect_another(path, [found])
+    report = _core.trace_convert(found.spec_json(), str(path), name, label, note)
     done: dict[str, Any] = json.loads(report)
     return {"format": name, **done}
 
@@ -187,12 +190,24 @@ def merge(
         for name, each, start in zip(names, traces, padded, strict=True)
     ]
     path = Path(target)
+    _expect_another(path, traces)
     made = format or _format_of(path)
     done: dict[str, Any] = json.loads(_core.trace_merge(tenants, str(path), made, label, note))
     return {"format": made, "tenants": names, **done}
 
 
 _START_MAX = 100 * 365.25 * 86400
+
+
+def _expect_another(target: Path, sources: Sequence[Trace]) -> None:
+    """Refuse to write over what is read, which may be more than what is written."""
+    for each in sources:
+        if is_same_file(target, Path(each.path)):
+            raise OutputError(
+                f"target: found {target}, the trace that is read, expected another file",
+                "write to a new file, and rename it once it is there",
+                parameters=["target"],
+            )
 
 
 def _format_of(path: Path) -> str:

@@ -164,9 +164,10 @@ impl FileSystem {
             return Ok(Need::Commit);
         }
         Err(SourceError(format!(
-            "file system: found no free block, expected room for {} files; give the workload fewer or smaller files, or a \
-             larger device",
-            self.files.iter().filter(|file| file.live).count()
+            "file system: found no free block for more than {} files and {} directories; give the workload fewer or smaller \
+             files, or a larger device",
+            self.files.iter().filter(|file| file.live).count(),
+            self.directories.len() - 1
         )))
     }
 }

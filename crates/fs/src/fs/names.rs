@@ -25,12 +25,13 @@ impl FileSystem {
         if let Some(step) = self.want_all(&[bitmap], task.thread) {
             return Ok(step);
         }
-        let Some(block) = self.space.find_block(self.space.groups[group as usize].data) else {
-            return self.no_room(task.thread).map(|_| Step::Blocked);
-        };
         if !self.add_entry(0, entry, task.thread, now)? {
             return Ok(Step::Blocked);
         }
+        // Chosen after the name, which may have taken a block too.
+        let Some(block) = self.space.find_block(self.space.groups[group as usize].data) else {
+            return self.no_room(task.thread).map(|_| Step::Blocked);
+        };
         self.directories[0].entries += 1;
         self.take_block(block, now);
         self.new_inode(inode, now);
@@ -42,7 +43,8 @@ impl FileSystem {
 
     pub(super) fn no_inode(&self) -> SourceError {
         SourceError(format!(
-            "file system: found no free inode, expected fewer than {} files; give the workload fewer files or a larger device",
+            "file system: found no free inode, expected fewer than {} files and directories; give the workload fewer of them, or \
+             a larger device",
             u64::from(self.space.inodes_per_group) * self.space.groups.len() as u64
         ))
     }

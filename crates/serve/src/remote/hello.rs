@@ -7,7 +7,7 @@ use flashwright_block::system_says;
 use std::io::{self, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What server and client agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,10 +24,11 @@ pub struct Terms {
     pub structured: bool,
 }
 
-/// How long a server may take to answer a step of the negotiation.
+/// How long a server may take to take the connection, and then for the whole negotiation.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Longest answer to an option.
+/// Longest answer to an option, and most answers to one: there are four types of information.
 const ANSWER_MAX: usize = 64 << 10;
+const ANSWERS_MAX: usize = 64;
 /// What servers take that name no limits.
 const MINIMUM: u32 = 1;
 const ERR_TLS_REQUIRED: u32 = 1 << 31 | 5;
@@ -39,7 +40,7 @@ const ERR_TLS_REQUIRED: u32 = 1 << 31 | 5;
 pub fn hello(uri: &Uri) -> Result<(Stream, Terms), Refused> {
     let refuse = |why: String, hint| Refused { what: format!("{uri}: {why}"), hint };
     let stream = connect(uri.address()).map_err(|error| refuse(in_words(&error), "is a server there?"))?;
-    let mut talk = Talk { stream: &stream };
+    let mut talk = Talk { stream: &stream, until: Instant::now() + PATIENCE };
     let terms = talk.all(uri.export()).map_err(|why| match why {
         Broken::Io(error) => refuse(format!("the negotiation failed: {}", in_words(&error)), "is it a server of NBD?"),
         Broken::Said(why, hint) => refuse(why, hint),
@@ -100,6 +101,7 @@ fn said<T>(why: &str, hint: &'static str) -> Result<T, Broken> {
 /// Messages of the negotiation.
 struct Talk<'a> {
     stream: &'a Stream,
+    until: Instant,
 }
 
 impl Talk<'_> {
@@ -120,7 +122,7 @@ impl Talk<'_> {
         let name = export.as_bytes();
         let length = u32::try_from(name.len()).unwrap_or(u32::MAX).to_be_bytes();
         self.ask(option::GO, &[&length, name, &1u16.to_be_bytes(), &info::BLOCK_SIZE.to_be_bytes()])?;
-        loop {
+        for _ in 0..ANSWERS_MAX {
             let (kind, data) = self.answer(option::GO)?;
             match kind {
                 reply::ACK => return sensible(terms),
@@ -143,6 +145,7 @@ impl Talk<'_> {
                 }
             }
         }
+        said("the server tells of the export without end", "is it a server of NBD?")
     }
 
     /// As servers want it that do not know GO.
@@ -175,14 +178,32 @@ impl Talk<'_> {
             return said("the server breaks the protocol in the negotiation", "is it a server of NBD?");
         }
         let mut data = vec![0; length];
-        (&mut &*self.stream).read_exact(&mut data)?;
+        self.fill(&mut data)?;
         Ok((wire::u32_at(&head, 12), data))
     }
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Broken> {
         let mut bytes = [0; N];
-        (&mut &*self.stream).read_exact(&mut bytes)?;
+        self.fill(&mut bytes)?;
         Ok(bytes)
+    }
+
+    /// Reads bytes that come in time, however few at once.
+    fn fill(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let left = self.until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.stream.set_timeout(Some(left))?;
+            match (&mut &*self.stream).read(bytes) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(count) => bytes = &mut bytes[count..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 //! After eight bytes that name the format comes one zstd frame with a checksum. In it are [`Event`]s in the encoding of postcard. The
 //! first says what drive was served, and the last how many requests there are, so a file that was not completed is noticed.
 
-use flashwright_block::{Request, RequestKind, system_says};
+use flashwright_block::{Beside, Request, RequestKind, system_says};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -58,23 +58,26 @@ enum Event<'a> {
 /// A recording that is being written.
 pub struct RecordingWriter {
     path: PathBuf,
+    beside: Beside,
     out: zstd::Encoder<'static, BufWriter<File>>,
     requests: u64,
     buffer: Vec<u8>,
 }
 
 impl RecordingWriter {
-    /// Begins a recording.
+    /// Begins a recording. Until it is finished, a file that is there stays as it is.
     ///
     /// # Errors
     /// [`RecordingError`] if the file can't be written.
     pub fn create(path: &Path, about: &About) -> Result<Self, RecordingError> {
         let failed = |error: std::io::Error| RecordingError::new(path, system_says(&error));
-        let mut file = BufWriter::new(File::create(path).map_err(failed)?);
+        // Its data are whatever clients stored.
+        let (beside, file) = Beside::create(path).map(|(beside, file)| (beside.private(), file)).map_err(failed)?;
+        let mut file = BufWriter::new(file);
         file.write_all(&MAGIC).map_err(failed)?;
         let mut out = zstd::Encoder::new(file, LEVEL).map_err(failed)?;
         out.include_checksum(true).map_err(failed)?;
-        let mut begun = Self { path: path.to_owned(), out, requests: 0, buffer: Vec::new() };
+        let mut begun = Self { path: path.to_owned(), beside, out, requests: 0, buffer: Vec::new() };
         begun.put(&Event::Begins(about.clone()))?;
         Ok(begun)
     }
@@ -124,8 +127,11 @@ impl RecordingWriter {
     /// [`RecordingError`] if it can't be written.
     pub fn finish(mut self) -> Result<(), RecordingError> {
         self.put(&Event::Ends { requests: self.requests })?;
-        let path = self.path;
-        let ended = self.out.finish().and_then(|mut file| file.flush());
+        let Self { path, beside, out, .. } = self;
+        let ended = out.finish().and_then(|file| {
+            let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+            beside.complete(&file)
+        });
         ended.map_err(|error| RecordingError::new(&path, system_says(&error)))
     }
 }

@@ -40,7 +40,8 @@ impl Creating {
             return Err(ImageError::new(path, "exists already", ""));
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mode = Mode::from_raw_mode(0o644);
+        // What clients store is for its owner.
+        let mode = Mode::from_raw_mode(0o600);
         let (file, temporary) = match open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
             Ok(file) => (File::from(file), None),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {

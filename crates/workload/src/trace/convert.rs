@@ -7,8 +7,7 @@ use super::formats::{self, Format, Writing};
 use super::options::{Layout, TraceOptions, TraceStats};
 use super::reader::{Doubt, TraceReader};
 use super::record::{About, Encode, Held, KnownDevice, Output};
-use flashwright_block::{Nanos, Request, RequestKind};
-use std::fs::{self, File};
+use flashwright_block::{Beside, Nanos, Request, RequestKind, TIME_MAX};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -49,7 +48,7 @@ pub struct ConvertReport {
 /// Writes a trace request by request. Dropped without [`TraceWriter::finish`], it leaves nothing behind.
 pub struct TraceWriter {
     target: PathBuf,
-    partial: Partial,
+    beside: Beside,
     out: Output,
     encoder: Box<dyn Encode>,
     time_step_ns: u64,
@@ -75,20 +74,13 @@ impl TraceWriter {
         if target.is_dir() {
             return Err(TraceError::Directory { path: target.to_owned() });
         }
-        // The written file replaces the target, which must not happen to a pipe or a device.
-        if target.exists() && !target.is_file() {
-            return Err(fail(std::io::Error::other("not a regular file; name a file to write")));
-        }
-        let real = fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
-        let path = partial_path(&real).map_err(fail)?;
-        let file = File::options().write(true).create_new(true).open(&path).map_err(fail)?;
-        let partial = Partial { path };
+        let (beside, file) = Beside::create(target).map_err(fail)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut encoder = (writing.encoder)();
         encoder.begin(about, &mut out).map_err(fail)?;
         Ok(TraceWriter {
-            target: real,
-            partial,
+            target: target.to_owned(),
+            beside,
             out,
             encoder,
             time_step_ns: writing.time_step_ns,
@@ -105,6 +97,10 @@ impl TraceWriter {
     pub fn write(&mut self, request: &Request) -> Result<(), TraceError> {
         if request.arrival < self.last {
             let what = format!("arrives at {}, before its predecessor at {}", request.arrival, self.last);
+            return Err(TraceError::record(&self.target, self.report.written + 1, what));
+        }
+        if request.arrival > TIME_MAX {
+            let what = "arrives more than 100 years after the first".to_owned();
             return Err(TraceError::record(&self.target, self.report.written + 1, what));
         }
         self.last = request.arrival;
@@ -126,45 +122,29 @@ impl TraceWriter {
         }
     }
 
+    /// Lets only its owner use the file, unless there is one whose mode it keeps.
+    #[must_use]
+    pub fn private(self) -> Self {
+        Self { beside: self.beside.private(), ..self }
+    }
+
     /// Completes the file and renames it to the target.
     ///
     /// # Errors
     /// [`TraceError`] if writing fails, or nothing was written.
-    pub fn finish(mut self) -> Result<ConvertReport, TraceError> {
+    pub fn finish(self) -> Result<ConvertReport, TraceError> {
         if self.report.written == 0 {
             let (trims, flushes) = (self.report.dropped_trims, self.report.dropped_flushes);
             let why = format!("nothing to write ({trims} trims and {flushes} flushes the format cannot hold)");
             return Err(TraceError::NothingMatched { path: self.target.clone(), why });
         }
-        let fail = |source| TraceError::io(&self.target, "write the trace", source);
-        self.encoder.finish(&mut self.out).map_err(fail)?;
-        self.out.flush().map_err(fail)?;
-        self.out.get_ref().sync_all().map_err(fail)?;
-        fs::rename(&self.partial.path, &self.target).map_err(fail)?;
-        Ok(std::mem::take(&mut self.report))
+        let Self { target, beside, mut out, mut encoder, report, .. } = self;
+        let fail = |source| TraceError::io(&target, "write the trace", source);
+        encoder.finish(&mut out).map_err(fail)?;
+        out.flush().map_err(fail)?;
+        beside.complete(out.get_ref()).map_err(fail)?;
+        Ok(report)
     }
-}
-
-/// The temporary file next to the target; dropping this removes it, unless it was renamed.
-struct Partial {
-    path: PathBuf,
-}
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // After the rename there is nothing to remove, which is not an error.
-        let _ = fs::remove_file(&self.path);
-    }
-}
-
-fn partial_path(target: &Path) -> std::io::Result<PathBuf> {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let name = target.file_name().ok_or_else(|| std::io::Error::other("the path names no file"))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}-{}.partial", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-    Ok(target.with_file_name(hidden))
 }
 
 /// Reads `from` as `options` say and writes it to `to` in the format called `format`.

@@ -117,7 +117,9 @@ fn open(mut input: Input, setup: &Setup) -> Result<Box<dyn Decode>, TraceError> 
     let kind = columns.and_then(|columns| columns.constant_kind());
     let mut assumed = vec![format!("objects are numbered in {name}; lba=id:sectors in --columns, say, changes that")];
     if kind.is_none() {
-        assumed.push("there is no operation in it: every request is taken as a read; --columns op=write changes that".to_owned());
+        assumed.push(
+            "there is no operation in it: every request is taken as a read; --columns op=write changes that".to_owned(),
+        );
     }
     Ok(Box::new(OracleGeneral { input, kind: kind.unwrap_or(RequestKind::Read), unit, assumed, record: 0 }))
 }
@@ -140,7 +142,8 @@ impl Decode for OracleGeneral {
             self.record += 1;
             let range = one.object.checked_mul(self.unit).and_then(|at| byte_range(at, u64::from(one.bytes)));
             let Some((first_sector, sectors)) = range else {
-                let what = format!("object {} is no address: a name, such as a hash, has no place on a drive", one.object);
+                let what =
+                    format!("object {} is no address: a name, such as a hash, has no place on a drive", one.object);
                 return Err(TraceError::record(self.input.path(), self.record, what));
             };
             let time = u64::from(one.seconds) * 1_000_000_000;

@@ -46,8 +46,9 @@ fn sniff(head: &Head<'_>) -> Verdict {
 struct Replayer;
 
 impl ParseLine for Replayer {
-    const ASSUMED: &'static [&'static str] =
-        &["times are in milliseconds, and 1 is a read and 0 a write, as in the format replayer; --columns describes others"];
+    const ASSUMED: &'static [&'static str] = &[
+        "times are in milliseconds, and 1 is a read and 0 a write, as in the format replayer; --columns describes others",
+    ];
 
     #[inline]
     fn line(&mut self, line: &[u8], out: &mut Sink<'_>) -> Parsed<()> {

@@ -308,8 +308,7 @@ impl Row {
         self.ends.resize(line.len() + 2, 0);
         let (_, _, written, ended) = csv.1.read_record(line, &mut self.unquoted, &mut self.ends);
         // The end of the line ends the record, unless a quote is open.
-        let (result, _, _, more) =
-            csv.1.read_record(b"\n", &mut self.unquoted[written..], &mut self.ends[ended..]);
+        let (result, _, _, more) = csv.1.read_record(b"\n", &mut self.unquoted[written..], &mut self.ends[ended..]);
         if !matches!(result, ReadRecordResult::Record) {
             return bad("row", line, "a quote that is closed on the same line");
         }
@@ -414,7 +413,11 @@ fn zone(clock: &str) -> Option<(&str, i128)> {
 fn days(day: &str) -> Option<i128> {
     let mut parts = day.split(['-', '/']).map(|part| part.parse::<i128>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    if parts.next().is_some() || !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1600..=9999).contains(&year) {
+    if parts.next().is_some()
+        || !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+        || !(1600..=9999).contains(&year)
+    {
         return None;
     }
     let year = if month <= 2 { year - 1 } else { year };

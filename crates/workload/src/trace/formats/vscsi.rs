@@ -90,8 +90,9 @@ impl Layout {
                 && command.segments <= SEGMENTS_MAX
                 && command.sector <= SECTOR_MAX
         };
-        let follows =
-            |pair: &[Command]| pair[1].number.wrapping_sub(pair[0].number) <= STEP_MAX && pair[1].time_us >= pair[0].time_us;
+        let follows = |pair: &[Command]| {
+            pair[1].number.wrapping_sub(pair[0].number) <= STEP_MAX && pair[1].time_us >= pair[0].time_us
+        };
         // Commands that are no requests, and a few that overtake others, occur.
         let most = |count: usize, of: usize| count * 10 >= of * 9;
         most(commands.iter().filter(|command| sound(command)).count(), commands.len())
@@ -134,7 +135,10 @@ impl Decode for Vscsi {
             let offset = command.sector.checked_mul(SECTOR);
             let range = offset.and_then(|offset| byte_range(offset, u64::from(command.bytes)));
             let (Some((first_sector, sectors)), Some(time)) = (range, command.time_us.checked_mul(1_000)) else {
-                let what = format!("found sector {} and {} us, expected a sector below 2^55 and at most 584 years", command.sector, command.time_us);
+                let what = format!(
+                    "found sector {} and {} us, expected a sector below 2^55 and at most 584 years",
+                    command.sector, command.time_us
+                );
                 return Err(TraceError::record(self.input.path(), self.record, what));
             };
             let (first_sector, sectors) = if kind == RequestKind::Flush { (0, 0) } else { (first_sector, sectors) };
