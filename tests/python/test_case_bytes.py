@@ -120,9 +120,11 @@ def test_a_mix_of_sizes_and_misaligned_requests(tmp_path: Path) -> None:
     run = DRIVE.precondition("sequential").play(workloads.trace(str(path), addresses="wrap"))
     written = sum(sizes[at % 4] for at in range(2000))
     assert run.json["requests"]["bytes_written"] == written
-    assert run.json["wear"]["host_bytes_written"] == written + run.json["drive"]["logical_bytes"]
+    drive, pages_written = run.json["drive"], run.json["host"]["pages_written"]
+    assert drive is not None and pages_written is not None
+    assert run.json["wear"]["host_bytes_written"] == written + drive["logical_bytes"]
     assert lifetime_of(run) == asked(dict(run.json))
-    ratio = run.json["host"]["pages_written"] * PAGE / written
+    ratio = pages_written * PAGE / written
     assert ratio > 1.3
     assert by_bytes(run) == pytest.approx(by_pages(run) * ratio)
 
