@@ -52,6 +52,11 @@ pages-per-block = 16
 
 [capacity]
 utilization = 0.8
+
+# DFTL with this little room keeps one block of a plane open, and what tests expect of figures was worked out so.
+[placement]
+policy = "single"
+allocation = "dynamic"
 """
 
 

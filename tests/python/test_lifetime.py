@@ -31,6 +31,7 @@ def tiny(cycles: int = 40, **settings: object) -> Ssd:
         "timing.model": "none",
         "wear.pe-cycles-max": cycles,
         "capacity.utilization": 0.8,
+        "placement.policy": "single",
     }
     return Ssd.named("default").with_(drive | settings).precondition("random")
 

@@ -647,7 +647,8 @@ def test_the_grid_of_two_thousand(command: Cli, tmp_path: Path) -> None:
 
 def test_a_call_begins_with_settled_drives_as_a_file_does() -> None:
     ssd = Ssd.named("default").with_(channels=1, dies_per_channel=1, blocks_per_plane=32)
-    ssd = ssd.with_({"timing.model": "none"}, pages_per_block=32)
+    settings = {"timing.model": "none", "placement.policy": "single"}
+    ssd = ssd.with_(settings, pages_per_block=32)
     given: dict[str, Any] = {"requests": 20_000, "jobs": 1}
     found = sweep(ssd, "uniform:write=1", {"capacity.utilization": [0.7]}, seeds=1, **given)
     assert found.table["precondition.spec"].to_pylist() == ["workload"]
