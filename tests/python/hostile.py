@@ -16,6 +16,7 @@ import sys
 import tempfile
 import traceback
 import types
+import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,10 @@ _NO_CALLS = ("workloads.Common", "workloads.Addresses", "policies.", "RunResult.
 SECONDS_MAX = 4
 
 
+class OwnError(Exception):
+    """A fault of what was given, which passes through."""
+
+
 class _Odd:
     def __repr__(self) -> str:
         return "odd\n\x1b[31m" * 40
@@ -41,7 +46,7 @@ class _Odd:
         raise RuntimeError("str")
 
     def __iter__(self) -> Iterator[int]:
-        raise RuntimeError("iter")
+        raise OwnError
 
 
 class _Text(str):
@@ -185,6 +190,7 @@ class Fuzzer:
             name: call
             for name, call in found.items()
             if callable(call)
+            and typing.get_origin(call) is not typing.Literal
             and not (isinstance(call, type) and issubclass(call, BaseException))
             and not name.startswith((*_AT_LENGTH, *_NO_CALLS))
         }
@@ -240,7 +246,7 @@ def outcome(call: Callable[..., Any], given: list[Any], named: dict[str, Any]) -
         text = str(error)
         shown = all(each.isprintable() or each == "\n" for each in text)
         return "" if shown and len(text) < 4000 else f"not fit to be read: {text[:200]!r}"
-    except TooLong:
+    except (TooLong, OwnError):
         return ""
     except BaseException as error:
         place = traceback.extract_tb(error.__traceback__)

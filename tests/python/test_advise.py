@@ -155,7 +155,8 @@ def test_targets_about_time_and_life(command: Cli, tmp_path: Path) -> None:
     report = tmp_path / "advice.html"
     said = command(
         "advise", "space", "default", "--set", "geometry.blocks-per-plane=32",
-        "--set", "placement.policy=single", "--workload", "uniform:write=1,depth=8", "--requests", 30_000, "--utilizations", "0.5,0.7,0.85",
+        "--set", "placement.policy=single", "--workload", "uniform:write=1,depth=8",
+        "--requests", 30_000, "--utilizations", "0.5,0.7,0.85",
         "--target", "p99<=80ms", "--target", "life>=1.2y", "--target", "iops>=700", "--cycles", 3000,
         "--write-rate", "1dwpd", "--report", report, "--json", "-",
     )  # fmt: skip

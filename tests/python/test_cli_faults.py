@@ -49,7 +49,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     (
         ["--workload", "uniform:write=1.5,depth=0"],
         'error: workload "uniform:write=1.5,depth=0": write: found "1.5", expected a share from 0 to 1, '
-        'such as 0.7; depth: found "0", expected a whole number from 1 up, such as 32\n'
+        'such as 0.7 or 70%; depth: found "0", expected a whole number from 1 up, such as 32\n'
         + WORKLOADS_HINT,
     ),
     (

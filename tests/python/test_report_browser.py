@@ -586,7 +586,7 @@ def advice(path: Path) -> None:
 
 def formula(path: Path) -> None:
     """The page of Equation 1."""
-    row = {"reserved": 0.5, "writable_bytes": 5e14, "residual": [0.9, 0.8]}
+    row = {"used": 0.5, "writable_bytes": 5e14, "residual": [0.9, 0.8]}
     write_formula(
         path, {"rows": [row]}, capacity=1e11, cycles=10_000, written=[5e13, 1e14], factor=1
     )

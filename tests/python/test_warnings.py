@@ -175,9 +175,9 @@ def test_blocks_kept_for_cleaning_that_eat_the_spare_space() -> None:
         amplification[blocks] = run.write_amplification or 0.0
         found[blocks] = warned(run, "reserved-blocks")
     assert found[32] is not None and found[100] is None and found[300] is None
-    assert "cleaning keeps 4 of the 6.4 spare blocks of a plane" in found[32].text
-    assert "7.5 % of the flash is spare space instead of 20 %" in found[32].text
-    assert found[32].mend is not None and "--set geometry.blocks-per-plane=100" in found[32].mend
+    assert "cleaning keeps 3 of the 6.4 spare blocks of a plane" in found[32].text
+    assert "11 % of the flash is spare space instead of 20 %" in found[32].text
+    assert found[32].mend is not None and "--set geometry.blocks-per-plane=75" in found[32].mend
     assert amplification[32] > 1.2 * amplification[300]
     assert amplification[100] < 1.1 * amplification[300]
 

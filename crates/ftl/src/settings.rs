@@ -100,7 +100,7 @@ impl PlacementConfig {
 impl Default for PlacementConfig {
     fn default() -> Self {
         Self {
-            policy: PlacementName::GcSeparate,
+            policy: PlacementName::Auto,
             allocation: Allocation::default(),
             order: AllocationOrder::default(),
             policies: PlacementSettings::default(),

@@ -34,8 +34,8 @@ _OUTPUTS = {
 _WORDS = {"label", "note"}
 """Parameters that name no file, whatever they say."""
 
-_TOGETHER = {frozenset({"checkpoint", "resume"})}
-"""What may be one file: a run that continues is saved where it was saved before."""
+_TOGETHER = {frozenset({"checkpoint", "resume"}), frozenset({"json", "from_json"})}
+"""What may be one file: a run that goes on is saved where it was, and verdicts are judged again in place."""
 
 
 def check_files(parameters: list[Any], values: dict[str, Any]) -> None:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from flashwright.support.estimate import Estimate, half_width_of_parts
 
 if TYPE_CHECKING:
@@ -187,6 +185,8 @@ def interval_of_run(run: Seeded) -> dict[str, float]:
     dict
         By the name of the figure; those without an interval are left out.
     """
+    import numpy as np
+
     found: dict[str, float | None] = {}
     settled = run.json["settled"]
     ends = None if settled is None else settled["interval"]

@@ -16,6 +16,7 @@ from flashwright.run.results import RunResult
 from flashwright.run.run import PlaySettings, Run, RunSettings
 from flashwright.support.arguments import checked, plain
 from flashwright.support.core import _core
+from flashwright.support.files import is_file
 from flashwright.support.progress import Progress
 from flashwright.traces import workloads
 
@@ -82,9 +83,7 @@ class Ssd:
         ConfigError
             If it is neither, or with every fault of the file.
         """
-        if name not in devices() and (
-            "/" in name or name.endswith(".toml") or Path(name).is_file()
-        ):
+        if name not in devices() and ("/" in name or name.endswith(".toml") or is_file(name)):
             return cls.from_toml(name)
         try:
             return cls.named(name)
@@ -192,8 +191,12 @@ class Ssd:
         >>> Ssd.named("default").with_settings(["gc.victim=fifo"])
         Ssd(4 GiB, 4 channels x 2 dies, page, victim=fifo)
         """
+        listed = list(settings)
+        for each in listed:
+            if not isinstance(each, str):
+                raise ArgumentError(f"with_settings: settings: found {each!r:.40}, expected text")
         try:
-            return replace(self, toml=_core.config_with(self.toml, list(settings)))
+            return replace(self, toml=_core.config_with(self.toml, listed))
         except ConfigError as error:
             raise of_settings(error) from None
 

@@ -75,7 +75,10 @@ def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], 
                     continue
                 given.arguments[name] = value = plain(value)
                 own = name in limits and limits[name] is None
-                if value is not parameter.default and name in hints and not own:
+                if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                    for each in value if name in hints and not own else ():
+                        _check(f"{label}: {name}", each, hints[name])
+                elif value is not parameter.default and name in hints and not own:
                     where = f"{label}: {name}"
                     _check(where, value, hints[name])
                     _check_limits(where, value, limits.get(name))
@@ -310,9 +313,10 @@ def _fits(value: Any, hint: Any) -> bool:
         # An array of no dimension has no values to go through.
         many = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
         many = many and not isinstance(value, str | bytes | Mapping)
-        return many and (
-            not isinstance(value, _ManyKinds) or all(_fits(each, parts[0]) for each in value)
-        )
+        # Values of an array are of one kind.
+        some = value[:1] if hasattr(value, "dtype") else value
+        is_seen_again = isinstance(value, _ManyKinds) or hasattr(value, "dtype")
+        return many and (not is_seen_again or all(_fits(each, parts[0]) for each in some))
     if getattr(hint, "_is_protocol", False):
         return all(hasattr(value, name) for name in vars(hint) if name[0] != "_")
     if typing.is_typeddict(hint):

@@ -22,6 +22,7 @@ __all__ = [
     "NotSavedWarning",
     "check_folder",
     "check_writable",
+    "is_file",
     "is_same_file",
     "parse_toml",
     "reason",
@@ -195,6 +196,20 @@ def _remove_left_over(folder: Path, name: str) -> None:
                     (folder / found).unlink()
                 finally:
                     os.close(lock)
+
+
+def is_file(name: str | Path) -> bool:
+    """Whether there is a file of that name; text that can name none is the name of none.
+
+    Examples
+    --------
+    >>> is_file("x" * 5000)
+    False
+    """
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def is_same_file(one: Path, other: Path) -> bool:

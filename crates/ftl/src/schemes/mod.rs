@@ -51,6 +51,7 @@ impl SchemeContext<'_> {
             physical_pages: geometry.pages(),
             pages_per_block: geometry.pages_per_block(),
             blocks: geometry.blocks(),
+            planes: geometry.planes(),
             rng: self.seed.stream("placement"),
         };
         match self.foreign.and_then(|foreign| Some((foreign.placement.as_deref()?, &foreign.fault))) {

@@ -47,10 +47,11 @@ impl LaidOut {
             true => (0..planes).map(|plane| (pages + planes - 1 - plane) / planes).collect(),
             false => vec![pages],
         };
-        let streams = if config.placement.policy == PlacementName::Single { 1 } else { 2 };
         let nand = ssd.flash().nand();
         let good = (0..geometry.blocks()).filter(|block| nand.condition(BlockId(*block)) == Condition::Good);
-        let kept = config.gc.free_blocks_min + streams - 1;
+        // All that cleaning keeps, but for the open block that host writes fill.
+        let reserve = ssd.reserve().expect("page-mapped drives keep blocks for cleaning");
+        let kept = u32::try_from(reserve.blocks).expect("blocks are counted in 32 bits") - 1;
         let fitting = u32::try_from(pages.div_ceil(planes).div_ceil(u64::from(geometry.pages_per_block())));
         let fitting = fitting.expect("logical pages fit the drive");
         let blocks = (good.count() as u32 / geometry.planes()).saturating_sub(kept).max(fitting);
@@ -132,9 +133,9 @@ fn cleaning_of(ssd: &Ssd) -> Result<Cleaning, (&'static str, String, &'static st
     if config.slc.cache != SlcCacheKind::None {
         return Err(("slc.cache", "a cache".to_owned(), "\"none\", since a cache has blocks of two sizes"));
     }
-    if !matches!(config.placement.policy, PlacementName::Single | PlacementName::GcSeparate) {
+    if !matches!(config.placement.policy, PlacementName::Auto | PlacementName::Single | PlacementName::GcSeparate) {
         let found = config.placement.policy.listed().name.to_owned();
-        return Err(("placement.policy", found, "\"single\" or \"gc-separate\""));
+        return Err(("placement.policy", found, "\"auto\", \"single\" or \"gc-separate\""));
     }
     let victim = match config.gc.victim {
         VictimChoice::Named(name) => name,

@@ -15,6 +15,7 @@ from flashwright.cli.render import Shown, errors, page, put_json, put_page, unit
 from flashwright.drive.description import devices
 from flashwright.drive.profilefile import is_profile
 from flashwright.drive.trust import warn_of_twin
+from flashwright.support.files import is_file
 
 __all__ = ["host_alone_advice", "read_profile", "show_host", "write"]
 
@@ -22,7 +23,7 @@ __all__ = ["host_alone_advice", "read_profile", "show_host", "write"]
 def read_profile(device: str) -> Profile | None:
     """The profile in the file of that name; None if that is no file or none of a profile."""
     path = Path(device)
-    if device in devices() or not path.is_file():
+    if device in devices() or not is_file(device):
         return None
     try:
         text = path.read_text(encoding="utf-8-sig")

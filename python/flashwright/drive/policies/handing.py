@@ -244,6 +244,7 @@ class _Handed:
     padding: bool
 
 
+@checked(policies=None)
 def handed(policies: Sequence[Given]) -> list[_Handed]:
     """The policies of a run as the core takes them."""
     expect_policies(policies)

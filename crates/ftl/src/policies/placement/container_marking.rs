@@ -114,7 +114,8 @@ mod tests {
 
     fn policy(levels: u8, demotion: Demotion, logical_pages: u32) -> ContainerMarking {
         let rng = Seed(1).stream("placement");
-        let context = PlacementContext { logical_pages, physical_pages: 1000, pages_per_block: 10, blocks: 100, rng };
+        let context =
+            PlacementContext { logical_pages, physical_pages: 1000, pages_per_block: 10, blocks: 100, planes: 1, rng };
         ContainerMarking::new(&ContainerMarkingSettings { levels, demotion }, context)
     }
 

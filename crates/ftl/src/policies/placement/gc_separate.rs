@@ -16,13 +16,16 @@ impl PlacementPolicy for GcSeparate {
     const ABOUT: &'static str =
         "separate frontiers for host writes and cleaning (double write frontier; Van Houdt 2014)";
     type Settings = NoSettings;
-    const MOVES_TO: Option<u8> = Some(1);
 
     fn new(_: &NoSettings, _: PlacementContext) -> Self {
         Self
     }
     fn streams(&self) -> u8 {
         2
+    }
+    #[inline(always)]
+    fn moves_to(&self) -> Option<u8> {
+        Some(1)
     }
     #[inline(always)]
     fn host(&mut self, _: HostWrite) -> u8 {

@@ -23,6 +23,8 @@ pub struct PlacementContext {
     pub pages_per_block: u32,
     /// Blocks of the flash.
     pub blocks: u32,
+    /// Planes of the flash.
+    pub planes: u32,
     /// Its own random stream.
     pub rng: Rng,
 }
@@ -99,14 +101,16 @@ pub trait PlacementPolicy: Sized {
         + JsonSchema
         + 'static;
 
-    /// Of a policy that looks at no page, the stream of pages that cleaning moves; those of the host go to stream 0. Such a policy
-    /// costs no call per page.
-    const MOVES_TO: Option<u8> = None;
-
     /// Builds it.
     fn new(settings: &Self::Settings, context: PlacementContext) -> Self;
     /// Number of streams, at least 1.
     fn streams(&self) -> u8;
+    /// Of a policy that looks at no page, the stream of pages that cleaning moves; those of the host go to stream 0. Such a policy
+    /// costs no call per page.
+    #[inline(always)]
+    fn moves_to(&self) -> Option<u8> {
+        None
+    }
     /// The stream of a page that the host writes.
     fn host(&mut self, write: HostWrite) -> u8;
     /// The stream of a page that cleaning moves.
@@ -130,12 +134,12 @@ macro_rules! placements {
                     Placement::Foreign(policy) => policy.streams(),
                 }
             }
-            /// See [`PlacementPolicy::MOVES_TO`].
+            /// See [`PlacementPolicy::moves_to`].
             #[inline(always)]
             #[must_use]
             pub fn moves_to(&self) -> Option<u8> {
                 match self {
-                    $(Placement::$policy(_) => $module::$policy::MOVES_TO,)+
+                    $(Placement::$policy(policy) => policy.moves_to(),)+
                     Placement::Foreign(_) => None,
                 }
             }
@@ -175,6 +179,7 @@ placements! {
     envy::Envy,
     multi_stream::MultiStream,
     container_marking::ContainerMarking,
+    auto::Auto,
 }
 
 pub use container_marking::{ContainerMarkingSettings, Demotion};

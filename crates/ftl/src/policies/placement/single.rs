@@ -12,13 +12,16 @@ impl PlacementPolicy for Single {
     const NAME: &'static str = "single";
     const ABOUT: &'static str = "one frontier for host writes and cleaning (Gupta 2009's page-mapped baseline)";
     type Settings = NoSettings;
-    const MOVES_TO: Option<u8> = Some(0);
 
     fn new(_: &NoSettings, _: PlacementContext) -> Self {
         Self
     }
     fn streams(&self) -> u8 {
         1
+    }
+    #[inline(always)]
+    fn moves_to(&self) -> Option<u8> {
+        Some(0)
     }
     #[inline(always)]
     fn host(&mut self, _: HostWrite) -> u8 {
