@@ -276,7 +276,9 @@ def test_parquet_and_arrow(command: Cli, tmp_path: Path) -> None:
 def test_columns_on_commands_that_play(command: Cli, small: str) -> None:
     path = CASES / "simplessd-60.trace"
     columns = ("--columns", "time=1:us,op=4,lba=2,size=3:sectors")
-    found = command("simulate", small, "--trace", path, *columns, "--json", "-")
+    found = command(
+        "simulate", small, "--trace", path, *columns, "--addresses", "scale", "--json", "-"
+    )
     assert found.json["measured"]["requests"] == 60
     assert found.json["host"]["pages_written"] > 0
     found = command("trace", "compare", path, path, *columns, "--json", "-")

@@ -258,7 +258,7 @@ def test_ram_that_outlives_a_loss_of_power_is_a_write_buffer(command: Cli) -> No
     for name, warned in (("enterprise-tlc", False), ("default", True)):
         said = command(
             "simulate", name, "--set", "geometry.blocks-per-plane=128", "--trace", "bundled:sqlite",
-            "--precondition", "sequential", "--requests", 2000, "--json", "-",
+            "--addresses", "scale", "--precondition", "sequential", "--requests", 2000, "--json", "-",
         )  # fmt: skip
         assert said.status == 0, said.err
         codes = [each["code"] for each in said.json["warnings"]]

@@ -365,7 +365,7 @@ def test_a_table_is_not_taken_for_a_format(
         assert says in found.err and f"--format {format} takes it as it is" in found.err
         assert "trace info" not in found.err
     # Named, it is taken, and the run warns.
-    run = Ssd.find("default").play(workloads.trace(path, format=format))
+    run = Ssd.find("default").play(workloads.trace(path, format=format, addresses="wrap"))
     warned = next(each for each in run.warnings if each.code == "doubtful-trace")
     assert warned.text.startswith("the trace is hardly what it is read as: ")
     assert tracefiles.info(workloads.trace(path, format=format))["doubts"][0]["kind"] == "content"

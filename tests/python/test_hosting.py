@@ -530,7 +530,7 @@ def test_a_bundled_drive_gives_advice_when_asked(command: Cli, tmp_path: Path) -
     assert said.status == 0, said.err
     lines = {line["topic"]: line for line in said.json["host_advice"]["lines"]}
     assert lines["alignment"]["given"] and lines["alignment"]["confidence"] is None
-    assert not lines["largest write"]["given"]
+    assert not lines["nr_requests"]["given"]
     assert said.json["points"] == plain.json["points"]
     assert f"note: wrote {files / 'apply.sh'}" in said.err
     assert "disk=${1:-sdc}" in (files / "apply.sh").read_text()
