@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import signal
+import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,3 +102,22 @@ def spc(tmp_path: Path) -> Path:
     )
     path.write_text("".join(lines))
     return path
+
+
+def wait_for_work(process: subprocess.Popen[str], cpu_s: float = 2.0) -> None:
+    """Wait until a program and its children have had so much processor time, so that it is at work on any machine."""
+    ticks = os.sysconf("SC_CLK_TCK")
+    ends = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < ends:
+        spent, parents = {}, {}
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                fields = entry.read_text().rpartition(")")[2].split()
+                pid = int(entry.parent.name)
+                parents[pid], spent[pid] = int(fields[1]), int(fields[11]) + int(fields[12])
+        family = {process.pid}
+        while grown := {pid for pid, parent in parents.items() if parent in family} - family:
+            family |= grown
+        if sum(spent.get(pid, 0) for pid in family) >= cpu_s * ticks:
+            return
+        time.sleep(0.05)

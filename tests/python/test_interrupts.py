@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Cli
+from conftest import Cli, wait_for_work
 from flashwright.run.run import Run
 from flashwright.support import interrupts
 
@@ -89,7 +89,7 @@ def test_sigterm_ends_every_command_as_ctrl_c_does(name: str, tmp_path: Path) ->
         text=True,
         cwd=tmp_path,
     )
-    time.sleep(2.5)
+    wait_for_work(process)
     process.terminate()
     status, err = ended(process)
     assert status == 143, err
@@ -105,7 +105,7 @@ def test_two_signals_at_once_still_save(tmp_path: Path) -> None:
     """`timeout` and shells send one to the process and one to its group."""
     saved = tmp_path / "run.saved"
     process = start("simulate", "default", *ENDLESS, "--checkpoint", saved)
-    time.sleep(2.5)
+    wait_for_work(process)
     for _ in range(3):
         process.terminate()
         time.sleep(0.01)

@@ -313,10 +313,12 @@ def _fits(value: Any, hint: Any) -> bool:
         # An array of no dimension has no values to go through.
         many = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
         many = many and not isinstance(value, str | bytes | Mapping)
-        # Values of an array are of one kind.
-        some = value[:1] if hasattr(value, "dtype") else value
-        is_seen_again = isinstance(value, _ManyKinds) or hasattr(value, "dtype")
-        return many and (not is_seen_again or all(_fits(each, parts[0]) for each in some))
+        if getattr(value, "ndim", 0) == 1 and isinstance(parts[0], type):
+            # Values of an array are of one kind.
+            return all(_fits(each, parts[0]) for each in value[:1])
+        return many and (
+            not isinstance(value, _ManyKinds) or all(_fits(each, parts[0]) for each in value)
+        )
     if getattr(hint, "_is_protocol", False):
         return all(hasattr(value, name) for name in vars(hint) if name[0] != "_")
     if typing.is_typeddict(hint):
