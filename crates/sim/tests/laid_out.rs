@@ -98,7 +98,7 @@ fn what_theory_does_not_know_is_refused() {
         (&["ftl.scheme=fast"][..], "ftl.scheme = \"fast\", expected \"page\""),
         (&["gc.victim=cat"], "gc.victim = \"cat\", expected \"greedy\""),
         (&["ram.manager=lru", "ram.size=1 MiB"], "ram.manager = \"lru\", expected \"none\""),
-        (&["placement.policy=dac"], "placement.policy = \"dac\", expected \"single\""),
+        (&["placement.policy=dac"], "placement.policy = \"dac\", expected \"auto\", \"single\""),
     ] {
         let error = drive(settings, "steady:laid-out", 1).map(|_| ()).unwrap_err();
         assert!(error.starts_with("precondition: steady:laid-out with ") && error.contains(expected), "{error}");

@@ -316,7 +316,11 @@ proptest! {
         let spec: WorkloadSpec = format!("model:{},scale={scale}", path.display()).parse().unwrap();
         let mut batch = Vec::new();
         let drive = Target { logical_sectors: sectors, page_sectors: 8 };
-        spec.source(&drive, Seed(1), Some(2000)).unwrap().fill(&mut batch, 2000).unwrap();
+        match spec.source(&drive, Seed(1), Some(2000)) {
+            Ok(mut source) => drop(source.fill(&mut batch, 2000).unwrap()),
+            // What the requests use does not fit the drive.
+            Err(refused) => prop_assert!(refused.to_string().contains("a larger drive"), "{refused}"),
+        };
         for pair in batch.windows(2) {
             prop_assert!(pair[1].arrival >= pair[0].arrival);
         }

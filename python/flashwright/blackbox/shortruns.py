@@ -31,7 +31,7 @@ SOURCE = "short runs of the model"
 _SIZES_KIB = (4, 16, 64, 256)
 _DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 # Of a point: the queue is full many times over, and large requests move no more than small ones.
-_REQUESTS, _BYTES_MOST, _TIMES_DEPTH = 1_000, 64 << 20, 8
+_REQUESTS, _BYTES_MOST, _TIMES_DEPTH = 4_000, 64 << 20, 16
 # Writes before those that are measured, so that RAM is full: in times of what it holds, and requests at most.
 _FILLS, _WARMUP_MOST = 1.5, 50_000
 # Ours: points that would come later are left out, so that advice takes seconds on the largest models.

@@ -43,7 +43,7 @@ pub enum TraceError {
         what: &'static str,
     },
     /// The compressed stream is damaged.
-    #[error("{path}: the {compression} stream is damaged: {source}; copy or download it again", path = .path.display())]
+    #[error("{path}: the {compression} stream is damaged: {what}; copy or download it again", path = .path.display(), what = in_a_line(.source))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -188,4 +188,9 @@ impl From<TraceError> for SourceError {
     fn from(error: TraceError) -> Self {
         SourceError(error.to_string())
     }
+}
+
+/// A library's text, which may quote what it read, as one line.
+fn in_a_line(text: &impl std::fmt::Display) -> String {
+    text.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }
