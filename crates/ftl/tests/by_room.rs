@@ -237,7 +237,7 @@ fn check(planes: &[u32], periods: &[u32], pages: u32, blocks: u32, passes: u32) 
         let median = found[found.len() / 2].0;
         let apart = found.iter().map(|(drive, _, model)| (drive / model - 1.0).abs()).fold(0.0, f64::max);
         let many = || found.iter().filter(|(_, planes, _)| *planes > 1);
-        let (least, most) = (many().next().unwrap(), many().last().unwrap());
+        let (least, most) = (many().next().unwrap(), many().next_back().unwrap());
         println!(
             "{pages:>4} pages a block, period {period:>2}: median {median:.3}, least {:.3} ({} planes), most {:.3} ({} planes), \
              apart {:.2} %",

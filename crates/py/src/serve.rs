@@ -171,9 +171,8 @@ impl Server {
         })
     }
 
-    /// Stops in order. Returns what the drive has to report, as of a run, the last figures as JSON, notes, and those of them
-    /// that tell of a lost output.
-    fn stop<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, String, Vec<String>, Vec<String>)> {
+    /// Stops in order.
+    fn stop<'py>(&self, py: Python<'py>) -> PyResult<Stopped<'py>> {
         let (report, stats, [notes, lost]) = guarded(py, || {
             let serving = self.serving.write().expect("no call before this one panicked").take();
             let serving = serving.ok_or_else(closed)?;
@@ -182,6 +181,9 @@ impl Server {
         Ok((report.into_dict(py)?, stats, notes, lost))
     }
 }
+
+/// What the drive has to report, as of a run; the last figures as JSON; notes, and those of them that tell of a lost output.
+type Stopped<'py> = (Bound<'py, PyDict>, String, Vec<String>, Vec<String>);
 
 impl Server {
     fn of(serving: Running) -> Self {

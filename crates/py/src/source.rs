@@ -14,7 +14,7 @@ use std::str::FromStr;
 #[serde(rename_all = "kebab-case")]
 pub enum SourceText {
     Workload(String),
-    Trace(TraceText),
+    Trace(Box<TraceText>),
 }
 
 /// See [`flashwright_sim::TraceSpec`].
@@ -107,7 +107,8 @@ impl SourceText {
             Self::Workload(_) => self.clone(),
             Self::Trace(trace) => {
                 let path = std::path::absolute(&trace.path).unwrap_or_else(|_| trace.path.clone().into());
-                Self::Trace(TraceText { path: path.to_string_lossy().into_owned(), ..trace.clone() })
+                let path = path.to_string_lossy().into_owned();
+                Self::Trace(Box::new(TraceText { path, ..TraceText::clone(trace) }))
             }
         }
     }
