@@ -29,4 +29,4 @@ pub use request::{
     Completion, Interactive, Next, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError,
 };
 pub use system::system_says;
-pub use units::{Bytes, Nanos, TIME_MAX, UnitError, read_share};
+pub use units::{Bytes, Nanos, TIME_MAX, UnitError, grouped, read_share};

@@ -311,6 +311,26 @@ quantity!(
     { "type": ["string", "integer"], "x-quantity": "size", "x-minimum": "0 B", "x-maximum": "64 PiB" }
 );
 
+/// A whole number with commas between thousands, for people.
+///
+/// ```
+/// # use flashwright_block::grouped;
+/// assert_eq!(["0", "999", "1,000", "1,234,567"], [0_u64, 999, 1000, 1_234_567].map(grouped));
+/// assert_eq!(grouped(-123_456_i64), "-123,456");
+/// ```
+#[must_use]
+pub fn grouped(number: impl Into<i128>) -> String {
+    let digits = number.into().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && text != "-" && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

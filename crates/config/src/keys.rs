@@ -11,7 +11,7 @@
 
 use crate::schema::Config;
 use crate::values::Rate;
-use flashwright_block::{Bytes, Nanos};
+use flashwright_block::{Bytes, Nanos, grouped};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value as Json};
 use std::sync::OnceLock;
@@ -311,19 +311,6 @@ fn limits_of<'j>(kind: &Kind, said: &impl Fn(&str) -> &'j Json) -> Option<(Limit
         }
         _ => None,
     }
-}
-
-/// A number with separators between thousands.
-fn grouped(number: i128) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && digit.is_ascii_digit() && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// The keys and tables as JSON, for the reference.

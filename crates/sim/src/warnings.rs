@@ -12,7 +12,7 @@ use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::settle::Verdict;
 use crate::simulation::Simulation;
-use flashwright_block::RequestKind;
+use flashwright_block::{RequestKind, grouped};
 use flashwright_ftl::{Ftl, OpKind};
 use flashwright_nand::{BlockId, Lpn};
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
@@ -124,7 +124,7 @@ fn never_cleaned(run: &Simulation) -> Option<Warning> {
     let text = format!(
         "the trace wrote {} pages ({} of the drive's pages) and no block was erased: write amplification and times do \
          not include cleaning",
-        count(written),
+        grouped(written),
         percent(written as f64 / f64::from(run.ssd().logical_pages())),
     );
     let smaller = smaller_drive(run).map_or(String::new(), |smaller| format!(", or a smaller drive: {smaller}"));
@@ -155,7 +155,7 @@ fn parts_of_pages(run: &Simulation) -> Option<Warning> {
     let text = format!(
         "writes bring {} B for each page of {page} that they touch: write amplification is {:.3} by pages and {:.3} by bytes, \
          and drives count it by bytes",
-        count((bytes as f64 / pages as f64).round() as u64),
+        grouped((bytes as f64 / pages as f64).round() as u64),
         programs as f64 / pages as f64,
         (programs * page.0) as f64 / bytes as f64,
     );
@@ -217,8 +217,8 @@ fn falls_behind(run: &Simulation) -> Option<Warning> {
         format!(
             "the drive falls behind: {} requests arrive per second and {} complete, so response times are mostly \
              waiting",
-            count(asked.round() as u64),
-            count(done.round() as u64),
+            grouped(asked.round() as u64),
+            grouped(done.round() as u64),
         )
     };
     let slower = two_digits_up(time_scale * asked / done);
@@ -356,8 +356,8 @@ fn little_measured(run: &Simulation) -> Option<Warning> {
         format!(
             "{} of the trace is measured: {} requests after {} of warm-up",
             percent(share),
-            count(measured),
-            count(warmup)
+            grouped(measured),
+            grouped(warmup)
         )
     };
     (run.origin().is_trace && run.settings().requests.is_none() && share < MEASURED_MIN && warmup > 0)
@@ -431,26 +431,13 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// A count with commas between thousands.
-fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn figures_read_well() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0_u64, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         let shares = [0.0, 1e-6, 0.000_5, 0.034, 0.5, 1.0].map(percent);
         assert_eq!(shares, ["0 %", "less than 0.01 %", "0.05 %", "3.4 %", "50 %", "100 %"]);
         assert_eq!([1.234, 12.0, 0.031, 995.0].map(two_digits_up), [1.3, 12.0, 0.031, 1000.0]);

@@ -12,7 +12,7 @@ from flashwright.run.identity import identity_of, plain
 from flashwright.run.run import RunSettings
 from flashwright.run.runcount import expect_run_count
 from flashwright.run.ssd import Ssd
-from flashwright.run.variant import Maker, Variant, distinct, renamed
+from flashwright.run.variant import Maker, Variant, distinct, played_once, renamed
 from flashwright.support.names import told_apart
 from flashwright.traces import workloads
 
@@ -188,13 +188,12 @@ def _expect_some_use(choices: Sequence[Mapping[str, object]], made: Sequence[_Tr
 
 def repeated(combinations: Iterable[Combination]) -> list[str]:
     """Which combinations were asked for more than once and are played once, a line each."""
-    found = []
-    for each in combinations:
-        if each.asked > 1:
-            moot = () if each.variant is None else each.variant.moot
-            why = f"; {', '.join(moot)} does not concern it" if moot else ""
-            what = each.label or "the run without anything varied"
-            found.append(
-                f"{what}: {each.asked} combinations are this run, which is played once{why}"
-            )
-    return found
+    return [
+        played_once(
+            each.label or "the run without anything varied",
+            each.asked,
+            () if each.variant is None else each.variant.moot,
+        )
+        for each in combinations
+        if each.asked > 1
+    ]

@@ -16,7 +16,16 @@ from flashwright.run.varied import WORKLOAD, as_source, as_time_scale, as_whole,
 from flashwright.support.names import told_apart
 from flashwright.traces import workloads
 
-__all__ = ["OF_RUN", "Maker", "Variant", "distinct", "is_of_drive", "renamed", "repeated"]
+__all__ = [
+    "OF_RUN",
+    "Maker",
+    "Variant",
+    "distinct",
+    "is_of_drive",
+    "played_once",
+    "renamed",
+    "repeated",
+]
 
 
 OF_RUN = ("workload", "precondition", "depth", "time-scale", "requests", "warmup")
@@ -239,11 +248,16 @@ def distinct(keys: Iterable[str], made: Iterable[Variant]) -> list[Variant]:
 def repeated(made: Iterable[Variant]) -> list[str]:
     """Which runs were asked for more than once and are played once, a line each."""
     return [
-        f"{variant.label}: {variant.asked} combinations are this run, which is played once"
-        + (f"; {', '.join(variant.moot)} does not concern it" if variant.moot else "")
+        played_once(variant.label, variant.asked, variant.moot)
         for variant in made
         if variant.asked > 1
     ]
+
+
+def played_once(label: str, asked: int, moot: Sequence[str]) -> str:
+    """What is said of a run that several combinations come to; `moot` are keys that make no difference to it."""
+    why = f"; {', '.join(moot)} does not concern it" if moot else ""
+    return f"{label}: {asked} combinations are this run, which is played once{why}"
 
 
 def _policy(key: str, value: policies.Given) -> policies.Given:

@@ -18,6 +18,7 @@ use super::formats::{Format, Setup};
 use super::input::Input;
 use super::record::{Decode, DeviceTable, Record, Sink, Tally};
 use super::window::Window;
+use flashwright_block::grouped;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -197,7 +198,7 @@ impl Survey {
         let sorted = || match self.beyond_window {
             0 if self.is_local() || base != TimeBase::Unknown => Remedy::Window,
             _ => {
-                let (late, records) = (count(self.late), count(self.records));
+                let (late, records) = (grouped(self.late), grouped(self.records));
                 Remedy::Sort(format!("{late} of {records} requests out of order: sorted by time"))
             }
         };
@@ -252,8 +253,8 @@ impl Survey {
             "the times of {} of {} requests go back, first at {place} from {} to {}: {why}. Choose --order sort (they ran at \
              the same time: merged by time), --order concatenate (one after the other) or --order as-is (each late request \
              at the time of the one before it: a burst)",
-            count(self.late),
-            count(self.records),
+            grouped(self.late),
+            grouped(self.records),
             Elapsed(before - self.min.min(*before)),
             Elapsed(time - self.min.min(*time)),
         )
@@ -264,8 +265,8 @@ impl Survey {
         format!(
             "{} of {} requests have times before that of an earlier one, by up to {}, and arrive with it: bursts that the \
              recording did not have",
-            count(self.late),
-            count(self.records),
+            grouped(self.late),
+            grouped(self.records),
             Elapsed(self.lateness)
         )
     }
@@ -356,7 +357,7 @@ impl Recordings {
         if found.recordings.len() > RECORDINGS_MAX {
             let what = format!(
                 "more than {} recordings one after the other; sort them by time instead",
-                count(RECORDINGS_MAX as u64)
+                grouped(RECORDINGS_MAX as u64)
             );
             return Err(TraceError::TimesGoBack { path: path.to_owned(), what });
         }
@@ -491,7 +492,7 @@ impl std::fmt::Display for Elapsed {
             _ => (ns / 1e9, "s"),
         };
         match value {
-            _ if value >= 99.95 => write!(f, "{} {unit}", count(value.round() as u64)),
+            _ if value >= 99.95 => write!(f, "{} {unit}", grouped(value.round() as u64)),
             _ if value >= 9.995 => write!(f, "{value:.1} {unit}"),
             _ => write!(f, "{value:.2} {unit}"),
         }
@@ -502,19 +503,6 @@ fn times(number: usize) -> String {
     match number {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
-        _ => format!("{} times", count(number as u64)),
+        _ => format!("{} times", grouped(number as u64)),
     }
-}
-
-/// A count with commas between thousands.
-pub(crate) fn count(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -19,8 +19,9 @@
 
 use super::detect::Head;
 use super::options::TimeUnit;
-use super::order::{Elapsed, count};
+use super::order::Elapsed;
 use super::parse::Words;
+use flashwright_block::grouped;
 use std::collections::BTreeSet;
 
 /// The columns of a format, from 0.
@@ -193,13 +194,13 @@ impl Shape {
             fault(true, format!("its times have {finest} decimals, finer than a nanosecond if they were in {unit}"));
         }
         if let Some(found) = rate(unit_ns).filter(|_| rows.len() >= LINES_OF_TIMES) {
-            let lines = count(rows.len() as u64);
+            let lines = grouped(rows.len() as u64);
             let gap = reading.span_ns / (rows.len() as u128 - 1);
             let text = || {
                 let often = if found < 1_000 {
                     format!("one every {}", elapsed(gap))
                 } else {
-                    format!("{} per second", count(u64::try_from(found / 1_000).unwrap_or(u64::MAX)))
+                    format!("{} per second", grouped(u64::try_from(found / 1_000).unwrap_or(u64::MAX)))
                 };
                 let span = elapsed(reading.span_ns);
                 format!("its first {lines} requests would take {span}, {often}, if times were in {unit}")
@@ -257,7 +258,7 @@ fn is_coarse(rows: &[Row]) -> bool {
 impl Reading {
     /// What the first lines would be.
     pub(crate) fn means(&self) -> String {
-        format!("first {} requests: {}, {}", count(self.lines as u64), elapsed(self.span_ns), size(self.bytes))
+        format!("first {} requests: {}, {}", grouped(self.lines as u64), elapsed(self.span_ns), size(self.bytes))
     }
 
     pub(crate) fn is_refused(&self) -> bool {

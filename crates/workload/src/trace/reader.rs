@@ -13,11 +13,11 @@ use super::error::TraceError;
 use super::formats::{Format, Setup};
 use super::input::Input;
 use super::options::{DeviceSpan, Event, TraceOptions, TraceStats, clip};
-use super::order::{Order, Recordings, Remedy, Sequence, Survey, TimeBase, count};
+use super::order::{Order, Recordings, Remedy, Sequence, Survey, TimeBase};
 use super::record::{About, Decode, DeviceTable, Record, Sink, Tally};
 use super::sorting::Sorted;
 use super::window::{Window, late};
-use flashwright_block::{Nanos, Request, RequestKind, RequestSource, SourceError};
+use flashwright_block::{Nanos, Request, RequestKind, RequestSource, SourceError, grouped};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ impl TraceReader {
             if events[0] == 0 && events[1] > 0 {
                 setup.events = Event::Issue;
                 decoder = (format.open)(Input::open(path, setup.member.as_deref())?, &setup)?;
-                let issued = count(events[1]);
+                let issued = grouped(events[1]);
                 notes.push(format!(
                     "no Q (queue) event: the {issued} D (issue) events are the requests, as the scheduler merged and ordered them"
                 ));
@@ -400,7 +400,7 @@ impl TraceReader {
             .map(|(letter, found)| {
                 let named = EVENTS.iter().find(|(known, _)| *known == letter);
                 let name = named.map_or_else(String::new, |(_, name)| format!(" ({name})"));
-                format!("{} {}{name}", count(*found), char::from(letter))
+                format!("{} {}{name}", grouped(*found), char::from(letter))
             })
             .collect();
         if found.is_empty() {
@@ -514,7 +514,7 @@ impl Flow {
                     _ => 0,
                 };
                 notes.push(if late > 0 {
-                    format!("{} requests out of order: sorted by time", count(late))
+                    format!("{} requests out of order: sorted by time", grouped(late))
                 } else {
                     "sorted by time".to_owned()
                 });
@@ -550,7 +550,7 @@ impl Flow {
             let what = survey.choice("no place where the clock starts again, so there is nothing to concatenate");
             return Err(TraceError::TimesGoBack { path: file.path.to_owned(), what });
         }
-        notes.push(format!("{} recordings, played one after the other", count(found.recordings.len() as u64)));
+        notes.push(format!("{} recordings, played one after the other", grouped(found.recordings.len() as u64)));
         Ok(Flow::Recordings(Box::new(Sequence::new(found)), survey.late))
     }
 
