@@ -211,7 +211,7 @@ mod tests {
             .iter()
             .flat_map(|digest| digest.bytes())
             .fold(0_u64, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29));
-        assert_eq!(format!("{of_all:016x}"), "92c362cdc1b48b6b", "a policy decides otherwise than it did");
+        assert_eq!(format!("{of_all:016x}"), "3552c84b2930e464", "a policy decides otherwise than it did");
         let different: std::collections::BTreeSet<&String> = digests.iter().collect();
         assert_eq!(different.len(), digests.len() - 2, "two lines are the same run");
     }
