@@ -597,8 +597,8 @@ mod tests {
         let target = || open(&made.root.join("image"), Access::DestroysData, Bytes(0));
         let first = target().unwrap();
         let inherited = first.file.0.try_clone().unwrap();
-        // Another handle holds it, by `flock` and by `fcntl`; which is seen first says nothing.
-        assert!(matches!(target().unwrap_err().why, Why::InUse | Why::Locked { .. }));
+        // Its holder is this process, which is no other program by the list of locks.
+        assert_eq!(target().unwrap_err().why, Why::Locked { holder: "another program".to_owned() });
         drop(first);
         target().unwrap();
         drop(inherited);
