@@ -21,6 +21,7 @@ __all__ = [
     "config_read",
     "config_with",
     "devices",
+    "memory_needed",
     "policies",
     "precondition_read",
     "run_defaults",
