@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import lambertw
 
 from flashwright import Ssd, compare
-from flashwright.life.advise import knee
+from flashwright.advice.space import knee
 
 ssd = Ssd.named("default").with_({"timing.model": "none"}, channels=1, dies_per_channel=1)
 ssd = ssd.with_(blocks_per_plane=2048, pages_per_block=64)

@@ -8,7 +8,7 @@
 
 # %%
 from flashwright import Profile, Ssd, Target, probe
-from flashwright.blackbox.twin import check
+from flashwright.twin import check
 
 small = {"capacity.logical": "0 B", "capacity.utilization": 0.9, "geometry.blocks-per-plane": 240}
 ssd = Ssd.named("ssd-a").with_(small)

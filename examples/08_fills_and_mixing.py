@@ -7,7 +7,7 @@
 
 # %%
 from flashwright import Ssd, characterize
-from flashwright.blackbox.characterize import Settings
+from flashwright.characterization import Settings
 
 drive = Ssd.named("intel-320").with_(
     {"capacity.logical": "0 B"}, blocks_per_plane=64, utilization=0.85

@@ -23,22 +23,22 @@ os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1")
 from schema_pages import rows_of_figures, types_of
 
 from flashwright import _core, cli
-from flashwright.blackbox.base import UNTESTED, of_the_whole, reads_alone
-from flashwright.blackbox.characterize import EXPERIMENTS
-from flashwright.blackbox.confidence import caps
-from flashwright.blackbox.probes import PROBES
-from flashwright.blackbox.probes.limits import PART_TEXT, READS_TEXT
+from flashwright.characterization import EXPERIMENTS
 from flashwright.cli.root import COMMANDS, load
 from flashwright.drive.catalogue import catalogue, shared_keys
 from flashwright.drive.description import devices
-from flashwright.life.smart import names
-from flashwright.run.ssd import Ssd
+from flashwright.endurance.smart import names
+from flashwright.probing.confidence import caps
+from flashwright.probing.probes import PROBES
+from flashwright.probing.probes.limits import PART_TEXT, READS_TEXT
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import UNTESTED, of_the_whole, reads_alone
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs"
 EXAMPLES = ROOT / "examples"
 FAMILIES = ROOT / "tests" / "python" / "smart" / "families.csv"
-TYPES = ROOT / "python" / "flashwright" / "run" / "run_report.py"
+TYPES = ROOT / "python" / "flashwright" / "simulation" / "run_report.py"
 HEAD = "<!-- Written by `make generate`; change the code instead. -->\n\n"
 
 
@@ -315,7 +315,7 @@ def figures() -> str:
         "`flashwright schema run` prints its JSON Schema. Both commands write all of these paths. A figure that "
         "does not apply is `null`, never missing and never 0. Units stand last in a name; a share or a "
         "ratio has the unit 1. `{a, b}` stands for each of these names, `[]` for each item of a list. In Python the "
-        "document is `RunResult.json`, and `flashwright.run.run_report.Report` its type.\n"
+        "document is `RunResult.json`, and `flashwright.simulation.run_report.Report` its type.\n"
     )
     for section, rows in rows_of_figures(json.loads(_core.schema_run())):
         cells = [(f"`{path}`", unit, meaning, null) for path, unit, meaning, null in rows]

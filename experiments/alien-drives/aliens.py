@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flashwright.blackbox.target import Target
+from flashwright.target.target import Target
 
 __all__ = ["DEVELOPMENT", "HELD_OUT", "MAKES", "Alien", "Target", "library"]
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from aliens import DEVELOPMENT
 
-from flashwright.blackbox.confidence import claim_of
 from flashwright.drive.findings import Finding
+from flashwright.probing.confidence import claim_of
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))

@@ -25,11 +25,11 @@ from data_truths import data_truths
 from load_truths import load_truths
 from truths import Truth, judge
 
-from flashwright.blackbox.allowance import LIMITS_S
-from flashwright.blackbox.confidence import capped
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
+from flashwright.probing.allowance import LIMITS_S
+from flashwright.probing.confidence import capped
+from flashwright.probing.session import probe
+from flashwright.target.target import Target
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))

@@ -18,10 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from flashwright import Ssd, SweepResult
-from flashwright.grid.combinations import Description
-from flashwright.grid.points import Outcome, Store
-from flashwright.grid.sweep import Sweep
-from flashwright.run.run import RunSettings
+from flashwright.simulation.run import RunSettings
+from flashwright.sweeps.combinations import Description
+from flashwright.sweeps.points import Outcome, Store
+from flashwright.sweeps.sweep import Sweep
 from flashwright.traces.workloads import uniform
 
 SMALL = Ssd.named("default").with_(

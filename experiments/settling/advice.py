@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from flashwright import Ssd, workloads
-from flashwright.life.advise import Point, Target, advise
-from flashwright.run.run import RunSettings
+from flashwright.advice.space import Point, Target, advise
+from flashwright.simulation.run import RunSettings
 from flashwright.traces.workloads import Source
 
 TOLERANCE = 0.03

@@ -24,7 +24,7 @@ import numpy as np
 from drives import Case, chosen_on, held_out
 
 from flashwright.errors import ConfigError, FlashwrightError
-from flashwright.run.run import Run, RunSettings
+from flashwright.simulation.run import Run, RunSettings
 
 TOLERANCE = 0.03
 # Of a run that was cut off by the clock, the long run ends early; it counts if it is at least three times as long.

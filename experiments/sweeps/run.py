@@ -23,7 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from flashwright.grid.sweep import Sweep
+from flashwright.sweeps.sweep import Sweep
 
 GRID = Path(__file__).parent / "cleaning.toml"
 WORKERS = 4

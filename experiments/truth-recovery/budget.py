@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from flashwright.blackbox.base import Mode
-from flashwright.blackbox.session import Planned, plan, probe
-from flashwright.blackbox.target import Target
 from flashwright.drive.description import devices
+from flashwright.probing.session import Planned, plan, probe
+from flashwright.target.question import Mode
+from flashwright.target.target import Target
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PAGES_KIB = (2, 3, 4, 6, 8, 10, 12, 16, 18, 20, 24, 32, 40, 48, 64)

@@ -27,14 +27,14 @@ from drives import size
 from twins import Asked, aliens, made
 from wide import draw_wide
 
-from flashwright.blackbox.characterize.reserves import ReservesResult
-from flashwright.blackbox.characterize.session import characterize
-from flashwright.blackbox.target import Target
+from flashwright.advice.curve import Target as AdviceTarget
+from flashwright.advice.space import advise
+from flashwright.characterization.reserves import ReservesResult
+from flashwright.characterization.session import characterize
 from flashwright.drive.trust import MEAN_BOUND
-from flashwright.life.advice import Target as AdviceTarget
-from flashwright.life.advise import advise
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
+from flashwright.target.target import Target
 
 TARGET = 2.0
 WORKLOAD = "uniform:write=1,size=4KiB,depth=8"

@@ -20,9 +20,9 @@ from drives import Truth, draw, truth
 from wide import Answer, answers, draw_wide
 
 from flashwright import probes
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
-from flashwright.run.ssd import Ssd
+from flashwright.probing.session import probe
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.target import Target
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parent))

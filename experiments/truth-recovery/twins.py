@@ -28,13 +28,13 @@ from typing import Any
 import drives
 from wide import draw_wide
 
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
-from flashwright.blackbox.twin import calibrate, check, fitted
 from flashwright.drive.findings import Finding
 from flashwright.drive.trust import doubts_of_twin
 from flashwright.errors import FlashwrightError
-from flashwright.run.ssd import Ssd
+from flashwright.probing.session import probe
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.target import Target
+from flashwright.twin import calibrate, check, fitted
 
 PROBES = (
     "clustered-page",

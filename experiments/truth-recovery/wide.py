@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from drives import GIB, KIB, MIB, size
 
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
 
 __all__ = ["NONE", "Answer", "answers", "draw_wide"]
 

@@ -5,8 +5,8 @@ What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`
 :func:`serve_before`; a drive of the simulator is an
 :class:`Ssd` and plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``,
 ``lifetime``, ``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from
-flashwright.life.advise import knee``: ``drive``, ``traces``, ``run``, ``grid``, ``life``, ``serving``, ``blackbox``,
-``papers``.
+flashwright.advice.space import knee``: ``drive``, ``traces``, ``simulation``, ``sweeps``, ``serving``, ``endurance``, ``target``,
+``characterization``, ``twin``, ``advice``, ``probing``, ``papers``.
 
 Results have ``to_arrow()`` and ``to_pandas()``, and show themselves as a small table in a notebook;
 :func:`table` has all figures of runs, a row for each.
@@ -40,91 +40,91 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from flashwright import errors
     from flashwright._core import __version__
-    from flashwright.blackbox import probes
-    from flashwright.blackbox.characterize.session import (
+    from flashwright.advice.space import Advice, advise
+    from flashwright.characterization.session import (
         Characterization,
         CharacterizationInterrupted,
         characterize,
     )
-    from flashwright.blackbox.profile import Profile
-    from flashwright.blackbox.session import ProbeInterrupted, ProbeResult, probe
-    from flashwright.blackbox.target import Target
-    from flashwright.blackbox.twin.making import Twin, twin_of
     from flashwright.drive import policies
     from flashwright.drive.description import devices
+    from flashwright.endurance import lifetime, smart
+    from flashwright.endurance.lifetime import Endurance
     from flashwright.errors import FlashwrightError, MissingPackageError
-    from flashwright.grid.sweep import Sweep, SweepResult, sweep
-    from flashwright.life import lifetime, smart
-    from flashwright.life.advise import Advice, advise
-    from flashwright.life.lifetime import Endurance
     from flashwright.papers import Reproduction, reproduce
-    from flashwright.run.compare import CompareInterrupted, compare
-    from flashwright.run.parts import Latencies, Snapshots
-    from flashwright.run.replay import ReplayInterrupted, ReplayResult, replay
-    from flashwright.run.results import RunResult, Runs, table
-    from flashwright.run.run import Run, RunInterrupted, RunSettings
-    from flashwright.run.ssd import Ssd
+    from flashwright.probing import probes
+    from flashwright.probing.session import ProbeInterrupted, ProbeResult, probe
     from flashwright.serving.crash import CrashTest
     from flashwright.serving.proxy import ServedDevice, serve_before
     from flashwright.serving.server import ServedDrive, serve
+    from flashwright.simulation.compare import CompareInterrupted, compare
+    from flashwright.simulation.parts import Latencies, Snapshots
+    from flashwright.simulation.replay import ReplayInterrupted, ReplayResult, replay
+    from flashwright.simulation.results import RunResult, Runs, table
+    from flashwright.simulation.run import Run, RunInterrupted, RunSettings
+    from flashwright.simulation.ssd import Ssd
     from flashwright.support.progress import Progress
     from flashwright.support.progressbar import ProgressBar
+    from flashwright.sweeps.sweep import Sweep, SweepResult, sweep
+    from flashwright.target.target import Target
     from flashwright.traces import tracefiles, workloads
     from flashwright.traces.models import FittedModel, fit_trace
+    from flashwright.twin.making import Twin, twin_of
+    from flashwright.twin.profile import Profile
 
 # The module that each name lives in, or is. A room is imported when one of its names is first asked for.
 _HOMES = {
-    "Advice": "flashwright.life.advise",
-    "Characterization": "flashwright.blackbox.characterize.session",
-    "CharacterizationInterrupted": "flashwright.blackbox.characterize.session",
-    "CompareInterrupted": "flashwright.run.compare",
+    "Advice": "flashwright.advice.space",
+    "Characterization": "flashwright.characterization.session",
+    "CharacterizationInterrupted": "flashwright.characterization.session",
+    "CompareInterrupted": "flashwright.simulation.compare",
     "CrashTest": "flashwright.serving.crash",
-    "Endurance": "flashwright.life.lifetime",
+    "Endurance": "flashwright.endurance.lifetime",
     "FittedModel": "flashwright.traces.models",
     "FlashwrightError": "flashwright.errors",
-    "Latencies": "flashwright.run.parts",
+    "Latencies": "flashwright.simulation.parts",
     "MissingPackageError": "flashwright.errors",
-    "ProbeInterrupted": "flashwright.blackbox.session",
-    "ProbeResult": "flashwright.blackbox.session",
-    "Profile": "flashwright.blackbox.profile",
+    "ProbeInterrupted": "flashwright.probing.session",
+    "ProbeResult": "flashwright.probing.session",
+    "Profile": "flashwright.twin.profile",
     "Progress": "flashwright.support.progress",
     "ProgressBar": "flashwright.support.progressbar",
-    "ReplayInterrupted": "flashwright.run.replay",
-    "ReplayResult": "flashwright.run.replay",
+    "ReplayInterrupted": "flashwright.simulation.replay",
+    "ReplayResult": "flashwright.simulation.replay",
     "Reproduction": "flashwright.papers",
-    "Run": "flashwright.run.run",
-    "RunInterrupted": "flashwright.run.run",
-    "RunResult": "flashwright.run.results",
-    "RunSettings": "flashwright.run.run",
-    "Runs": "flashwright.run.results",
-    "Snapshots": "flashwright.run.parts",
-    "Ssd": "flashwright.run.ssd",
+    "Run": "flashwright.simulation.run",
+    "RunInterrupted": "flashwright.simulation.run",
+    "RunResult": "flashwright.simulation.results",
+    "RunSettings": "flashwright.simulation.run",
+    "Runs": "flashwright.simulation.results",
+    "Snapshots": "flashwright.simulation.parts",
+    "Ssd": "flashwright.simulation.ssd",
     "ServedDevice": "flashwright.serving.proxy",
     "ServedDrive": "flashwright.serving.server",
-    "Sweep": "flashwright.grid.sweep",
-    "SweepResult": "flashwright.grid.sweep",
-    "Target": "flashwright.blackbox.target",
-    "Twin": "flashwright.blackbox.twin.making",
+    "Sweep": "flashwright.sweeps.sweep",
+    "SweepResult": "flashwright.sweeps.sweep",
+    "Target": "flashwright.target.target",
+    "Twin": "flashwright.twin.making",
     "__version__": "flashwright._core",
-    "advise": "flashwright.life.advise",
-    "characterize": "flashwright.blackbox.characterize.session",
-    "compare": "flashwright.run.compare",
+    "advise": "flashwright.advice.space",
+    "characterize": "flashwright.characterization.session",
+    "compare": "flashwright.simulation.compare",
     "devices": "flashwright.drive.description",
     "fit_trace": "flashwright.traces.models",
     "errors": "flashwright.errors",
-    "lifetime": "flashwright.life.lifetime",
+    "lifetime": "flashwright.endurance.lifetime",
     "policies": "flashwright.drive.policies",
-    "probe": "flashwright.blackbox.session",
-    "probes": "flashwright.blackbox.probes",
-    "replay": "flashwright.run.replay",
+    "probe": "flashwright.probing.session",
+    "probes": "flashwright.probing.probes",
+    "replay": "flashwright.simulation.replay",
     "reproduce": "flashwright.papers",
     "serve": "flashwright.serving.server",
     "serve_before": "flashwright.serving.proxy",
-    "smart": "flashwright.life.smart",
-    "sweep": "flashwright.grid.sweep",
-    "table": "flashwright.run.results",
+    "smart": "flashwright.endurance.smart",
+    "sweep": "flashwright.sweeps.sweep",
+    "table": "flashwright.simulation.results",
     "tracefiles": "flashwright.traces.tracefiles",
-    "twin_of": "flashwright.blackbox.twin.making",
+    "twin_of": "flashwright.twin.making",
     "workloads": "flashwright.traces.workloads",
 }
 

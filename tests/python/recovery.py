@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
 
 RECOVERY = Path(__file__).parents[2] / "experiments" / "truth-recovery"
 

@@ -9,8 +9,8 @@ import pytest
 
 from conftest import Cli
 from flashwright import Ssd, advise, errors
-from flashwright.life.advise import Target, knee
-from flashwright.run.run import RunSettings
+from flashwright.advice.space import Target, knee
+from flashwright.simulation.run import RunSettings
 from test_report import embedded
 
 UNTIMED = (

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox.deadline import Deadline
-from flashwright.blackbox.guard import Core
-from flashwright.blackbox.probes import PROBES
-from flashwright.blackbox.target import OutOfTimeError, Range, Target
 from flashwright.errors import TargetError
+from flashwright.probing.probes import PROBES
+from flashwright.target.deadline import Deadline
+from flashwright.target.guard import Core
+from flashwright.target.target import OutOfTimeError, Range, Target
 from needs import need
 
 FOLDER = Path(__file__).parents[2] / "experiments" / "alien-drives"

@@ -21,8 +21,8 @@ import nbdclient as nbd
 from conftest import SMALL, Cli
 from flashwright import CrashTest, Run, RunSettings, Ssd, Sweep, errors, workloads
 from flashwright.drive.policies import VictimPolicy
-from flashwright.run.runcount import RUNS_MAX
 from flashwright.serving.control import ask
+from flashwright.simulation.run_count import RUNS_MAX
 from flashwright.support.files import write_beside
 from nbdclient import Nbd
 

@@ -13,9 +13,9 @@ import flashwright
 import nbdclient as nbd
 from conftest import SMALL, Cli
 from flashwright import Ssd, compare, lifetime, workloads
-from flashwright.life.advise import advise
-from flashwright.run.results import RunResult
+from flashwright.advice.space import advise
 from flashwright.serving.control import ask
+from flashwright.simulation.results import RunResult
 from nbdclient import Nbd
 
 PAGE = 8192

@@ -13,7 +13,7 @@ import pytest
 from conftest import Cli
 from flashwright import Ssd, compare, policies, sweep, workloads
 from flashwright.errors import FlashwrightError
-from flashwright.run.warned import gathered
+from flashwright.simulation.warnings import gathered
 from flashwright.support.estimate import half_width_of_parts
 from flashwright.support.names import told_apart
 from flashwright.traces import tracefiles

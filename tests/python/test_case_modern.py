@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 
 from conftest import Cli
-from flashwright.blackbox.base import Context
-from flashwright.blackbox.hosting import host_advice, profile_of_model
-from flashwright.blackbox.probes.flush import Flush
-from flashwright.blackbox.profile import Profile
-from flashwright.blackbox.target import Target
+from flashwright.advice.host import host_advice, profile_of_model
+from flashwright.advice.space import Target as Wanted
+from flashwright.advice.space import advise
 from flashwright.drive.findings import Finding
+from flashwright.endurance import lifetime
 from flashwright.errors import ConfigError
-from flashwright.life import lifetime
-from flashwright.life.advise import Target as Wanted
-from flashwright.life.advise import advise
-from flashwright.run.run import RunSettings
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes.flush import Flush
+from flashwright.simulation.run import RunSettings
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
+from flashwright.target.question import Context
+from flashwright.target.target import Target
 from flashwright.traces import workloads
+from flashwright.twin.profile import Profile
 from othermakes import FLUSH, MIB, WRITE, Model
 
 # What people write for 16 TiB of pages of 4 KiB.
@@ -215,9 +215,9 @@ def test_what_cleans_by_time_keeps_its_times() -> None:
 
 def test_a_refusal_comes_before_anything_is_played(monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[Any] = []
-    monkeypatch.setattr("flashwright.life.advise._measured", lambda *given: played.append(given))
+    monkeypatch.setattr("flashwright.advice.space._measured", lambda *given: played.append(given))
     monkeypatch.setattr(
-        "flashwright.life.advise._wearing",
+        "flashwright.advice.space._wearing",
         lambda *_: Ssd.named("default").with_({"capacity.utilization": 0.9999}),
     )
     with pytest.raises(ConfigError):

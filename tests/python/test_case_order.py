@@ -21,7 +21,7 @@ import needs
 from conftest import SMALL, Cli
 from flashwright import Ssd, tracefiles, workloads
 from flashwright.errors import TraceError, WorkloadError
-from flashwright.run.results import RunResult
+from flashwright.simulation.results import RunResult
 
 DRIVE = Ssd.from_text(SMALL).with_(
     {"timing.model": "parallel", "placement.policy": "single", "capacity.utilization": 0.8}

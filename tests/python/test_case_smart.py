@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from flashwright.blackbox import costs
-from flashwright.life import smart
+from flashwright.endurance import smart
+from flashwright.probing import costs
 
 FILES = Path(__file__).parent / "cases" / "smart"
 

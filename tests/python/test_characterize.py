@@ -12,35 +12,35 @@ from typing import Any
 import numpy as np
 import pytest
 
-import flashwright.blackbox.characterize
+import flashwright.characterization
 from conftest import Cli
 from flashwright import Ssd
-from flashwright.blackbox.characterize import EXPERIMENTS, Settings
-from flashwright.blackbox.characterize.base import Array, Bench, on_request
-from flashwright.blackbox.characterize.depth_and_size import (
+from flashwright.characterization import EXPERIMENTS, Settings
+from flashwright.characterization.base import Array, Bench, on_request
+from flashwright.characterization.depth_and_size import (
     DepthAndSize,
     DepthAndSizeResult,
     judge_grid,
 )
-from flashwright.blackbox.characterize.fills import Curve, Fills, FillsResult, knee, mapping
-from flashwright.blackbox.characterize.mixing import MixingResult, lowest
-from flashwright.blackbox.characterize.reserves import Reserve, ReservesResult, flash_pool
-from flashwright.blackbox.characterize.session import (
+from flashwright.characterization.fills import Curve, Fills, FillsResult, knee, mapping
+from flashwright.characterization.mixing import MixingResult, lowest
+from flashwright.characterization.reserves import Reserve, ReservesResult, flash_pool
+from flashwright.characterization.session import (
     Characterization,
     CharacterizationInterrupted,
     characterize,
     plan,
 )
-from flashwright.blackbox.characterize.steady_state import SteadyStateResult, steadiness
-from flashwright.blackbox.characterize.unpredictability import (
+from flashwright.characterization.steady_state import SteadyStateResult, steadiness
+from flashwright.characterization.unpredictability import (
     UnpredictabilityResult,
     peaks,
     verdict,
 )
-from flashwright.blackbox.counted import Counters
-from flashwright.blackbox.target import Target
 from flashwright.errors import TargetError, WorkloadError
 from flashwright.support.core import _core
+from flashwright.target.counters import Counters
+from flashwright.target.target import Target
 
 MIB = 1 << 20
 # 320 MiB of flash on four dies.
@@ -255,7 +255,7 @@ def test_reads_go_only_to_what_was_written() -> None:
 
     with Spy(little()) as target:
         bench = Bench(target, settings=Settings(ranges=(0.5,)))
-        list(flashwright.blackbox.characterize.unpredictability.Unpredictability().run(bench))
+        list(flashwright.characterization.unpredictability.Unpredictability().run(bench))
         kinds = np.concatenate([kind for kind, _ in asked])
         places = np.concatenate([offset for _, offset in asked])
     written: set[int] = set()
@@ -513,7 +513,7 @@ def test_a_fill_in_stretches_is_the_same_fill(monkeypatch: pytest.MonkeyPatch) -
 
     whole = curve()
     # A tenth of a fill at a time, as on a drive of terabytes: the queue runs empty between.
-    monkeypatch.setattr("flashwright.blackbox.characterize.fills._KEPT", 448)
+    monkeypatch.setattr("flashwright.characterization.fills._KEPT", 448)
     parts = curve()
     assert parts.written.size == whole.written.size == 200
     assert parts.rho == pytest.approx(whole.rho, rel=0.05)

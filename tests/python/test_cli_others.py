@@ -17,7 +17,7 @@ import pytest
 import flashwright
 from conftest import Cli
 from flashwright.errors import VerifyError
-from flashwright.run.run import Run
+from flashwright.simulation.run import Run
 from flashwright.traces import blktrace
 from flashwright.traces import record as recording
 

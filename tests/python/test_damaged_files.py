@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from flashwright import Ssd, _core, tracefiles, workloads
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
 from flashwright.errors import FlashwrightError, SavedStateError
-from flashwright.grid.points import Outcome, Point, Store
-from flashwright.run.run import Run, RunSettings
+from flashwright.probing.session import probe
+from flashwright.simulation.run import Run, RunSettings
 from flashwright.support.sealed import DamagedError, open_sealed, seal
+from flashwright.sweeps.points import Outcome, Point, Store
+from flashwright.target.target import Target
 
 DAMAGES = int(os.environ.get("FLASHWRIGHT_DAMAGES", "250"))
 # What is allocated for a damaged length would show as more than this.

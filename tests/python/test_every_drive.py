@@ -20,7 +20,7 @@ from conftest import Cli, Said
 from flashwright.cli.root import COMMANDS, load
 from flashwright.drive.description import devices
 from flashwright.errors import ConfigError
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
 from flashwright.traces import workloads
 
 _PRODUCTS = Path(flashwright.__file__).parent / "papers/experiments/real-drives/drives"

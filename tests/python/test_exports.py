@@ -16,9 +16,9 @@ import pytest
 import flashwright
 from conftest import SMALL, Cli
 from flashwright import Ssd, workloads
-from flashwright.blackbox.target import Range, Target
 from flashwright.errors import DeviceError, TargetError
 from flashwright.serving.server import ServedDrive
+from flashwright.target.target import Range, Target
 
 MIB = 1 << 20
 

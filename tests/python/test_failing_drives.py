@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from flashwright import Ssd
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
-from flashwright.blackbox.twin import check
 from flashwright.drive.trust import doubts_of_twin
 from flashwright.errors import DeviceError
+from flashwright.probing.session import probe
 from flashwright.support.core import _core
+from flashwright.target.target import Target
+from flashwright.twin import check
 
 DRIVE = Ssd.named("default").with_({"geometry.blocks-per-plane": 32})
 WRITE = 1

@@ -15,7 +15,7 @@ from conftest import Cli
 from flashwright.errors import MissingPackageError, OutputError
 from flashwright.report.charts import Chart, Columns, axis, categories, series
 from flashwright.report.paper import check_figures, write_figures
-from flashwright.run.pages import RunsPage
+from flashwright.simulation.pages import RunsPage
 from test_report import a_closeup, a_run, comparison, looks
 
 pytest.importorskip("matplotlib", reason="needs Matplotlib (pip install flashwright[plots])")

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from flashwright.blackbox.profile import Profile
 from flashwright.errors import FlashwrightError
 from flashwright.support.sealed import open_sealed, seal
+from flashwright.twin.profile import Profile
 from test_profile import BY_HAND, WITH_TWIN
 
 SECONDS = float(os.environ.get("FLASHWRIGHT_FUZZ_SECONDS", "0"))

@@ -14,15 +14,15 @@ import pytest
 import needs
 from conftest import SMALL, Cli
 from flashwright import Ssd
-from flashwright.blackbox.hostadvice import BlockDevice, HostAdvice, Line
-from flashwright.blackbox.hostfiles import machine_files, write_files
-from flashwright.blackbox.hosting import host_advice
-from flashwright.blackbox.probes import Finding
-from flashwright.blackbox.profile import Profile
+from flashwright.advice.files import machine_files, write_files
+from flashwright.advice.host import host_advice
+from flashwright.advice.lines import BlockDevice, HostAdvice, Line
+from flashwright.advice.space import advise
 from flashwright.drive.profilefile import TargetFacts
 from flashwright.errors import ConfigError, OutputError
-from flashwright.life.advise import advise
-from flashwright.run.run import RunSettings
+from flashwright.probing.probes import Finding
+from flashwright.simulation.run import RunSettings
+from flashwright.twin.profile import Profile
 from test_report import embedded
 
 KIB, MIB, GB = 1 << 10, 1 << 20, 10**9

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli, wait_for_work
-from flashwright.run.run import Run
+from flashwright.simulation.run import Run
 from flashwright.support import interrupts
 
 ENDLESS = ["--workload", "uniform", "--requests", "2000000000", "--quiet"]

@@ -121,7 +121,7 @@ def test_a_trace_is_repeated_until_the_end(spc: Path) -> None:
 def test_what_never_wears_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(errors.ConfigError, match="pe-cycles-max"):
         lifetime.begin(tiny(0), "uniform")
-    monkeypatch.setattr("flashwright.life.forecasts._READS_ONLY", 1000)
+    monkeypatch.setattr("flashwright.endurance.forecasts._READS_ONLY", 1000)
     run = lifetime.begin(tiny().precondition("empty"), "uniform:write=0")
     with pytest.raises(errors.WorkloadError, match="no write"):
         lifetime.play_to_end(run)

@@ -19,8 +19,8 @@ from flashwright import policies as written
 from flashwright.cli.help import PANELS
 from flashwright.cli.render.errors import as_typed
 from flashwright.errors import ArgumentError, FlashwrightError, WorkloadError
-from flashwright.grid.sweep import Sweep
-from flashwright.run.run import PlaySettings
+from flashwright.simulation.run import PlaySettings
+from flashwright.sweeps.sweep import Sweep
 
 DRIVE = Ssd.named("default")
 RESULT = DRIVE.play("uniform", requests=100)

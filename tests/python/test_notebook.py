@@ -35,12 +35,12 @@ from flashwright import (
     sweep,
     table,
 )
-from flashwright.blackbox.characterize import EXPERIMENTS
+from flashwright.characterization import EXPERIMENTS
 from flashwright.drive.policies import VictimPolicy
 from flashwright.errors import SweepError
-from flashwright.grid.points import Outcome, Point
 from flashwright.papers import Answer, Claim, Judged, Reproduction, Setting, Verdict
 from flashwright.support.tabular import html_table
+from flashwright.sweeps.points import Outcome, Point
 
 
 @pytest.fixture(scope="module")

@@ -16,14 +16,14 @@ import pytest
 
 from conftest import Cli
 from flashwright import Ssd
-from flashwright.blackbox.counted import Counters, told
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
 from flashwright.nvme import passthrough
 from flashwright.nvme.counters import Reader, between
 from flashwright.nvme.passthrough import Nvme, NvmeError, StatusError
 from flashwright.nvme.structures import Placement
+from flashwright.probing.session import probe
 from flashwright.support.core import _core
+from flashwright.target.counters import Counters, told
+from flashwright.target.target import Target
 
 MIB = 1 << 20
 INVALID_FIELD, NO_LOG, FDP_OFF = 0x002, 0x109, 0x029

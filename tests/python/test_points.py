@@ -19,10 +19,10 @@ import pytest
 
 from flashwright import _core
 from flashwright.errors import Interrupted, OutputError, SweepError
-from flashwright.grid.cluster import _computed
-from flashwright.grid.compute import compute
-from flashwright.grid.points import Outcome, Point, Store, carry_out
 from flashwright.support.digests import digest_of_code
+from flashwright.sweeps.cluster import _computed
+from flashwright.sweeps.compute import compute
+from flashwright.sweeps.points import Outcome, Point, Store, carry_out
 
 HERE = Path(__file__).parent
 
@@ -48,8 +48,8 @@ def test_a_key_is_the_hash_of_what_decides_and_of_nothing_else() -> None:
 
 def test_the_core_tells_the_digest_of_its_sources() -> None:
     assert len(_core.source_digest) == 32 and int(_core.source_digest, 16)
-    assert digest_of_code("flashwright.run.run") != digest_of_code(
-        "flashwright.run.run", "flashwright.support.files"
+    assert digest_of_code("flashwright.simulation.run") != digest_of_code(
+        "flashwright.simulation.run", "flashwright.support.files"
     )
     with pytest.raises(SweepError, match=r"flashwright\.nothing"):
         digest_of_code("flashwright.nothing")
@@ -216,8 +216,8 @@ def test_processes_that_can_not_start_are_said(
 PARENT = """
 import sys
 from pathlib import Path
-from flashwright.grid.points import Point, Store
-from flashwright.grid.compute import compute
+from flashwright.sweeps.points import Point, Store
+from flashwright.sweeps.compute import compute
 sys.path.insert(0, sys.argv[1])
 mark = sys.argv[2] + "/mark"
 points = [Point("point_functions:linger", {"mark": mark + str(i)}) for i in range(2)]
@@ -303,7 +303,7 @@ def test_a_process_that_nobody_listens_to_ends_in_silence() -> None:
     ours, theirs = Pipe()
     handle = theirs.fileno()
     ours.close()
-    program = f"from flashwright.grid.pool import serve; serve({handle})"
+    program = f"from flashwright.sweeps.pool import serve; serve({handle})"
     ended = subprocess.run(
         [sys.executable, "-c", program], pass_fds=[handle], capture_output=True, timeout=60
     )

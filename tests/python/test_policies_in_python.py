@@ -34,7 +34,7 @@ from flashwright.drive.policies import (
     load,
 )
 from flashwright.errors import ConfigError, FlashwrightError, PolicyError, SavedStateError
-from flashwright.run.run import Run, RunSettings
+from flashwright.simulation.run import Run, RunSettings
 
 SMALL = Ssd.named("default").with_(blocks_per_plane=32, utilization=0.8)
 PLANES = SMALL.with_({"geometry.planes-per-die": 2, "geometry.pages-per-block": 32})
@@ -550,7 +550,7 @@ LOOP = """
 import os, signal, threading
 from flashwright import Ssd
 from flashwright.drive.policies import VictimPolicy
-from flashwright.run.run import RunInterrupted
+from flashwright.simulation.run import RunInterrupted
 
 class Loop(VictimPolicy):
     def pick(self, unit):

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox.base import UNTESTED, Context
-from flashwright.blackbox.confidence import Cap, capped, caps, claim_of
-from flashwright.blackbox.probes import PROBES
-from flashwright.blackbox.probes.flush import Flush
-from flashwright.blackbox.probes.in_turns import in_turns
-from flashwright.blackbox.probes.mapping import Mapping
-from flashwright.blackbox.probes.parallelasked import Asked
-from flashwright.blackbox.probes.parallelism import Parallelism
-from flashwright.blackbox.probes.slc_cache import SlcCache
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
-from flashwright.run.ssd import Ssd
+from flashwright.probing.confidence import Cap, capped, caps, claim_of
+from flashwright.probing.probes import PROBES
+from flashwright.probing.probes.flush import Flush
+from flashwright.probing.probes.in_turns import in_turns
+from flashwright.probing.probes.mapping import Mapping
+from flashwright.probing.probes.parallelasked import Asked
+from flashwright.probing.probes.parallelism import Parallelism
+from flashwright.probing.probes.slc_cache import SlcCache
+from flashwright.probing.session import probe
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import UNTESTED, Context
+from flashwright.target.target import Target
 from othermakes import KIB, MIB, Borrowed, Metered, Mirrored, Model, PageMapped
 from recovery import drawn
 

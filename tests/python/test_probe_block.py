@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from flashwright import workloads
-from flashwright.blackbox.probes import Context, Finding
-from flashwright.blackbox.probes.cleaning import Cleaning
-from flashwright.blackbox.probes.clustered_block import ClusteredBlock
-from flashwright.blackbox.probes.mapping import Curve, Mapping, curves_say
-from flashwright.blackbox.probes.overwriting import period
-from flashwright.blackbox.target import Target
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes import Context, Finding
+from flashwright.probing.probes.cleaning import Cleaning
+from flashwright.probing.probes.clustered_block import ClusteredBlock
+from flashwright.probing.probes.mapping import Curve, Mapping, curves_say
+from flashwright.probing.probes.overwriting import period
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.target import Target
 
 KIB, MIB = 1 << 10, 1 << 20
 LOG_BLOCKS = ("bast", "fast", "last", "superblock")

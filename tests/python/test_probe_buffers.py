@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox.base import Context
-from flashwright.blackbox.probes.buffer_kind import BufferKind
-from flashwright.blackbox.probes.edges import center, find_edge, grid, is_above
-from flashwright.blackbox.probes.flush import Flush, _drain, _honoured
-from flashwright.blackbox.probes.prefetch import Prefetch
-from flashwright.blackbox.probes.read_buffer import ReadBuffer
-from flashwright.blackbox.probes.write_buffer import WriteBuffer, fit
-from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes.buffer_kind import BufferKind
+from flashwright.probing.probes.edges import center, find_edge, grid, is_above
+from flashwright.probing.probes.flush import Flush, _drain, _honoured
+from flashwright.probing.probes.prefetch import Prefetch
+from flashwright.probing.probes.read_buffer import ReadBuffer
+from flashwright.probing.probes.write_buffer import WriteBuffer, fit
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import Context
+from flashwright.target.target import Target
 
 ROOT = Path(__file__).parents[2]
 KIB, MIB = 1 << 10, 1 << 20

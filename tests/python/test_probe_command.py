@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from flashwright.blackbox.probes import PROBES
-from flashwright.blackbox.profile import Profile
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
 from flashwright.cli import run as command
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes import PROBES
+from flashwright.probing.session import probe
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.target import Target
+from flashwright.twin.profile import Profile
 
 RECOVERY = Path(__file__).parents[2] / "experiments" / "truth-recovery"
 

@@ -16,26 +16,27 @@ import numpy as np
 import pytest
 
 import needs
-from flashwright.blackbox import costs, deadline, session
-from flashwright.blackbox.base import Context, Cost
-from flashwright.blackbox.deadline import Deadline
-from flashwright.blackbox.probeplan import planned
-from flashwright.blackbox.probes import PROBES
-from flashwright.blackbox.probes.declared import Partition, partition
-from flashwright.blackbox.probes.limits import limits
-from flashwright.blackbox.probes.write_buffer import WriteBuffer
-from flashwright.blackbox.target import OutOfTimeError, Range, Target
-from flashwright.blackbox.twin import Model, calibrate, check, fitted
-from flashwright.blackbox.twin.calibration import Calibration
-from flashwright.blackbox.twin.calibration import cost as cost_of_calibration
-from flashwright.blackbox.twin.check import cost as cost_of_check
-from flashwright.blackbox.twin.fit import _Search
 from flashwright.cli import run as command
 from flashwright.cli.wear import WearOptions
 from flashwright.drive.findings import Finding
+from flashwright.endurance.amounts import parse_endurance
 from flashwright.errors import ConfigError, TargetError, WorkloadError
-from flashwright.life.amounts import parse_endurance
-from flashwright.run.ssd import Ssd
+from flashwright.probing import costs, session
+from flashwright.probing.plan import planned
+from flashwright.probing.probes import PROBES
+from flashwright.probing.probes.declared import Partition, partition
+from flashwright.probing.probes.limits import limits
+from flashwright.probing.probes.write_buffer import WriteBuffer
+from flashwright.simulation.ssd import Ssd
+from flashwright.target import deadline
+from flashwright.target.deadline import Deadline
+from flashwright.target.question import Context, Cost
+from flashwright.target.target import OutOfTimeError, Range, Target
+from flashwright.twin import Model, calibrate, check, fitted
+from flashwright.twin.calibration import Calibration
+from flashwright.twin.calibration import cost as cost_of_calibration
+from flashwright.twin.check import cost as cost_of_check
+from flashwright.twin.fit import _Search
 from recovery import drawn
 
 MIB = 1 << 20
@@ -377,7 +378,7 @@ def test_a_partition_is_a_part_of_its_disk(tmp_path: Path, monkeypatch: pytest.M
     assert partition("/dev/sda1", **where) == Partition("sda", 1 << 30, ("sda2", "/srv"))
     assert partition("/dev/sda2", **where) == Partition("sda", 1 << 30, None)
     found = partition("/dev/sda1", **where)
-    monkeypatch.setattr("flashwright.blackbox.probes.limits.partition", lambda path: found)
+    monkeypatch.setattr("flashwright.probing.probes.limits.partition", lambda path: found)
     with Target(PAGE) as target:
         target.kind, target.path = "block-device", "/dev/sda1"
         told = limits(target)
@@ -482,7 +483,7 @@ def test_a_line_that_falls_is_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = [4096 << step for step in range(12)]
     times = {size: np.full(8, max(2e6 - 20.0 * size, 1e5)) for size in sizes}
     monkeypatch.setattr(
-        "flashwright.blackbox.probes.write_buffer.empty_and_write",
+        "flashwright.probing.probes.write_buffer.empty_and_write",
         lambda target, size, count, rng: (times[size][:1].repeat(count), None),
     )
     with Target(PAGE) as target, np.errstate(all="raise"):

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox.base import Context, Mode
-from flashwright.blackbox.contents import NOISE, QUARTER, REPEATED, ZEROS, Contents
-from flashwright.blackbox.probes.data_reduction import DataReduction
-from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
 from flashwright.errors import ArgumentError
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes.data_reduction import DataReduction
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.contents import NOISE, QUARTER, REPEATED, ZEROS, Contents
+from flashwright.target.question import Context, Mode
+from flashwright.target.target import Target
 from othermakes import FLUSH, KIB, MIB, READ, TRIM, WRITE, Model, PageMapped, Stateless
 
 PAGE = {

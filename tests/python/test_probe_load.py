@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox.base import Context
-from flashwright.blackbox.probes.map_reach import MapReach
-from flashwright.blackbox.probes.pauses import Pauses, recurring
-from flashwright.blackbox.probes.throttling import Throttling
-from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes.map_reach import MapReach
+from flashwright.probing.probes.pauses import Pauses, recurring
+from flashwright.probing.probes.throttling import Throttling
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import Context
+from flashwright.target.target import Target
 from othermakes import KIB, MIB, READ, Heated, Model, PageMapped, Stateless
 
 PAGE = {"clustered-page": Finding("clustered-page", "found", 16 * KIB, "B", confidence=1.0)}

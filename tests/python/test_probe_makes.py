@@ -7,27 +7,27 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox.base import UNTESTED, Context
-from flashwright.blackbox.probes.aligned import aligned, grid_of
-from flashwright.blackbox.probes.bursts import Burst
-from flashwright.blackbox.probes.cleaning import Cleaning
-from flashwright.blackbox.probes.clustered_block import (
+from flashwright.drive.findings import Finding
+from flashwright.probing.probes.aligned import aligned, grid_of
+from flashwright.probing.probes.bursts import Burst
+from flashwright.probing.probes.cleaning import Cleaning
+from flashwright.probing.probes.clustered_block import (
     ClusteredBlock,
     _decide,
     _Interval,
     _Ratio,
 )
-from flashwright.blackbox.probes.kind import judged
-from flashwright.blackbox.probes.mapping import Mapping
-from flashwright.blackbox.probes.plausible import Plausible
-from flashwright.blackbox.probes.prefetch import Prefetch
-from flashwright.blackbox.probes.slc_cache import SlcCache
-from flashwright.blackbox.probes.stalls import Kind, kinds_of
-from flashwright.blackbox.probes.write_buffer import WriteBuffer
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target
-from flashwright.drive.findings import Finding
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes.kind import judged
+from flashwright.probing.probes.mapping import Mapping
+from flashwright.probing.probes.plausible import Plausible
+from flashwright.probing.probes.prefetch import Prefetch
+from flashwright.probing.probes.slc_cache import SlcCache
+from flashwright.probing.probes.stalls import Kind, kinds_of
+from flashwright.probing.probes.write_buffer import WriteBuffer
+from flashwright.probing.session import probe
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import UNTESTED, Context
+from flashwright.target.target import Target
 from othermakes import KIB, MIB, Credits, Model, PageMapped, ReadsOn, Stateless, Turning
 
 PAGE = {"clustered-page": Finding("clustered-page", "found", 16 * KIB, "B", confidence=1.0)}

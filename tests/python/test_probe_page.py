@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 
 from flashwright import Ssd
-from flashwright.blackbox.probes import PROBES, Context, Finding
-from flashwright.blackbox.probes.clustered_page import ClusteredPage, _comb
-from flashwright.blackbox.probes.declared import Declared, beside, declared, doubts
-from flashwright.blackbox.probes.grouping import groups, rounds
-from flashwright.blackbox.probes.kind import speaks_against
-from flashwright.blackbox.probes.parallelism import Parallelism
-from flashwright.blackbox.probes.periods import _step_period
-from flashwright.blackbox.probes.periods import conflict_period as _conflict_period
-from flashwright.blackbox.probes.periods import inner_share as _inner_share
-from flashwright.blackbox.probes.plausible import Plausible, _reasons
-from flashwright.blackbox.target import Target
 from flashwright.errors import TargetError
 from flashwright.nvme.passthrough import Nvme
+from flashwright.probing.probes import PROBES, Context, Finding
+from flashwright.probing.probes.clustered_page import ClusteredPage, _comb
+from flashwright.probing.probes.declared import Declared, beside, declared, doubts
+from flashwright.probing.probes.grouping import groups, rounds
+from flashwright.probing.probes.kind import speaks_against
+from flashwright.probing.probes.parallelism import Parallelism
+from flashwright.probing.probes.periods import _step_period
+from flashwright.probing.probes.periods import conflict_period as _conflict_period
+from flashwright.probing.probes.periods import inner_share as _inner_share
+from flashwright.probing.probes.plausible import Plausible, _reasons
+from flashwright.target.target import Target
 
 KIB = 1 << 10
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flashwright.blackbox.base import Context
-from flashwright.blackbox.probes.erases import can_ask, erases, runs_of
-from flashwright.blackbox.probes.flush import Flush
-from flashwright.blackbox.probes.map_reach import _unless_kept
-from flashwright.blackbox.probes.parallelism import Parallelism
-from flashwright.blackbox.probes.periods import Conflicts
-from flashwright.blackbox.probes.program_unit import program_unit
-from flashwright.blackbox.probes.rows import period_of, rows
-from flashwright.blackbox.probes.slc_cache import SlcCache
-from flashwright.blackbox.target import Target
-from flashwright.blackbox.twin import Model
 from flashwright.drive.findings import Finding
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes.erases import can_ask, erases, runs_of
+from flashwright.probing.probes.flush import Flush
+from flashwright.probing.probes.map_reach import _unless_kept
+from flashwright.probing.probes.parallelism import Parallelism
+from flashwright.probing.probes.periods import Conflicts
+from flashwright.probing.probes.program_unit import program_unit
+from flashwright.probing.probes.rows import period_of, rows
+from flashwright.probing.probes.slc_cache import SlcCache
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import Context
+from flashwright.target.target import Target
+from flashwright.twin import Model
 from recovery import drawn
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -9,14 +9,15 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-# The module: what its package calls by this name is the function.
-from flashwright.blackbox import session
-from flashwright.blackbox.base import Context, Cost
-from flashwright.blackbox.target import Target
 from flashwright.cli import run as command
 from flashwright.drive.findings import Finding, Plot, Series
 from flashwright.errors import SavedStateError, WorkloadError
-from flashwright.run.ssd import Ssd
+
+# The module: what its package calls by this name is the function.
+from flashwright.probing import session
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import Context, Cost
+from flashwright.target.target import Target
 
 DRIVE = Ssd.named("default").with_({"geometry.blocks-per-plane": 32, "capacity.utilization": 0.7})
 

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox.base import Context
-from flashwright.blackbox.probes import suspension
-from flashwright.blackbox.probes.meeting import met
-from flashwright.blackbox.probes.suspension import Suspension
-from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
-from flashwright.run.ssd import Ssd
+from flashwright.probing.probes import suspension
+from flashwright.probing.probes.meeting import met
+from flashwright.probing.probes.suspension import Suspension
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import Context
+from flashwright.target.target import Target
 from othermakes import FLUSH, KIB, MIB, READ, TRIM, WRITE, Model, PageMapped
 
 KNOWN = {

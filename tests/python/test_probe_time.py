@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from flashwright.blackbox import session
-from flashwright.blackbox.allowance import LIMITS_S, Pace, allowed_s
-from flashwright.blackbox.deadline import Allowance, Deadline, OutOfDriveTimeError
-from flashwright.blackbox.probes import PROBES
-from flashwright.blackbox.target import Target
-from flashwright.blackbox.twin import Model
-from flashwright.run.ssd import Ssd
+from flashwright.probing import session
+from flashwright.probing.allowance import LIMITS_S, Pace, allowed_s
+from flashwright.probing.probes import PROBES
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.deadline import Allowance, Deadline, OutOfDriveTimeError
+from flashwright.target.target import Target
+from flashwright.twin import Model
 
 MIB = 1 << 20
 FAST = Model(page_bytes=16384, pages_per_block=32, channels=4).ssd("fast", "", 128 * MIB)
@@ -66,8 +66,8 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
 
 
 def test_what_was_found_before_the_end_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    from flashwright.blackbox.base import Context, Cost
     from flashwright.drive.findings import Finding
+    from flashwright.target.question import Context, Cost
 
     class Two:
         NAME, ABOUT, PARAMETERS = "two", "two", ("first", "second")

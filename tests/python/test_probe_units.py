@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox import session
-from flashwright.blackbox.base import Context, Cost
-from flashwright.blackbox.probeplan import planned
-from flashwright.blackbox.probes.alike import Written, _joined, _of_places
-from flashwright.blackbox.probes.conflicts import Pairs, Trial
-from flashwright.blackbox.probes.parallelism import Parallelism
-from flashwright.blackbox.probes.write_buffer import _unless_whole
-from flashwright.blackbox.target import Target
-from flashwright.blackbox.twin import Model
 from flashwright.drive.findings import Finding, unknown
 from flashwright.errors import TargetError
-from flashwright.run.ssd import Ssd
+from flashwright.probing import session
+from flashwright.probing.plan import planned
+from flashwright.probing.probes.alike import Written, _joined, _of_places
+from flashwright.probing.probes.conflicts import Pairs, Trial
+from flashwright.probing.probes.parallelism import Parallelism
+from flashwright.probing.probes.write_buffer import _unless_whole
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.question import Context, Cost
+from flashwright.target.target import Target
+from flashwright.twin import Model
 
 KIB, MIB = 1 << 10, 1 << 20
 FOUR = Model(page_bytes=16 * KIB, pages_per_block=64, channels=4).ssd("four", "", 512 * MIB)

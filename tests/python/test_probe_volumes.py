@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flashwright.blackbox.base import Context
-from flashwright.blackbox.probes import volumes
-from flashwright.blackbox.probes.volumes import Volumes
-from flashwright.blackbox.target import Target
 from flashwright.drive.findings import Finding
+from flashwright.probing.probes import volumes
+from flashwright.probing.probes.volumes import Volumes
+from flashwright.target.question import Context
+from flashwright.target.target import Target
 from othermakes import FLUSH, KIB, MIB, TRIM, WRITE, Model, PageMapped, Stateless
 
 KNOWN = {

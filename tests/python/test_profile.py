@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from conftest import SMALL, Cli
 from flashwright import Ssd
-from flashwright.blackbox.probes import PROBES, Finding
-from flashwright.blackbox.profile import Profile
-from flashwright.blackbox.target import Target
 from flashwright.drive.contradictions import PARAMETERS, reconcile
 from flashwright.drive.findings import Verdict
 from flashwright.drive.profilefile import TargetFacts
 from flashwright.errors import ConfigError, OutputError
+from flashwright.probing.probes import PROBES, Finding
+from flashwright.target.target import Target
+from flashwright.twin.profile import Profile
 
 KIB, MIB = 1 << 10, 1 << 20
 

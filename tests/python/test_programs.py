@@ -10,7 +10,7 @@ import pytest
 
 from flashwright import Ssd, _core, workloads
 from flashwright.errors import SavedStateError, WorkloadError
-from flashwright.run.run import Run, RunSettings
+from flashwright.simulation.run import Run, RunSettings
 
 DRIVE = "default"
 

@@ -23,10 +23,10 @@ import pytest
 from flashwright.errors import OutputError
 from flashwright.report import tables, text
 from flashwright.report.charts import Columns, series
-from flashwright.run.pages import figures, film, write_report
-from flashwright.run.pages import view as runs
-from flashwright.run.pages.keyfigures import all_figures, configuration
-from flashwright.run.parts import Snapshots
+from flashwright.simulation.pages import figures, film, write_report
+from flashwright.simulation.pages import view as runs
+from flashwright.simulation.pages.keyfigures import all_figures, configuration
+from flashwright.simulation.parts import Snapshots
 
 ROOT = Path(__file__).resolve().parents[2]
 CHANNELS, DIES, PLANES, BLOCKS, PAGES = 4, 2, 1, 1024, 128

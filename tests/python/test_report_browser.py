@@ -19,13 +19,13 @@ import pytest
 
 import needs
 from flashwright import Ssd, advise
-from flashwright.blackbox.hostpages import write_advice
-from flashwright.life.pages import write_formula
+from flashwright.advice.pages import write_advice
+from flashwright.endurance.pages import write_formula
 from flashwright.report import Findings, write_findings
 from flashwright.report.charts import Chart, Columns, Section, axis, categories, series
 from flashwright.report.tables import Badge, Cell, Table, Tone
-from flashwright.run.pages import RunsPage, write_report
-from flashwright.run.run import RunSettings
+from flashwright.simulation.pages import RunsPage, write_report
+from flashwright.simulation.run import RunSettings
 from test_report import HOSTILE, MadeUp, a_closeup, a_run, comparison, looks, schemes
 from test_report_verdicts import SETTLED, TRANSIENT, WARNING
 

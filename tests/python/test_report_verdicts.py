@@ -13,9 +13,9 @@ from flashwright import Ssd
 from flashwright.report import Findings, text, write_findings
 from flashwright.report.charts import Columns
 from flashwright.report.tables import Cell, Table
-from flashwright.run.pages.header import header
-from flashwright.run.pages.keyfigures import key_figures
-from flashwright.run.results import RunResult
+from flashwright.simulation.pages.header import header
+from flashwright.simulation.pages.keyfigures import key_figures
+from flashwright.simulation.results import RunResult
 from test_report import a_run, embedded, written
 
 # What the header says of the drive ----------------------------------------------------------------

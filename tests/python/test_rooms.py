@@ -62,7 +62,7 @@ import flashwright
 first = [name for name in sys.modules if name.startswith("flashwright.")]
 assert first == ["flashwright.support", "flashwright.support.interrupts"], first
 flashwright.Ssd
-assert "flashwright.blackbox" not in sys.modules
+assert "flashwright.probing" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -112,16 +112,3 @@ def test_code_that_goes_on_after_an_error_ends_on_ctrl_c() -> None:
 
     with pytest.raises(RunInterrupted):
         play_all()
-
-
-_LINES_MOST = 500
-_GENERATED = {"run/run_report.py"}
-
-
-def test_no_module_is_longer_than_a_reader_keeps_in_mind() -> None:
-    long = {
-        path.relative_to(HOME).as_posix(): lines
-        for path in HOME.rglob("*.py")
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > _LINES_MOST
-    }
-    assert long.keys() <= _GENERATED, "part it by what readers look for"

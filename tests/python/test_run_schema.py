@@ -15,8 +15,8 @@ import pytest
 
 from flashwright import Ssd, _core, replay
 from flashwright.cli import run as command
-from flashwright.run import run_report
-from flashwright.run.run import PlaySettings, RunSettings
+from flashwright.simulation import run_report
+from flashwright.simulation.run import PlaySettings, RunSettings
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from flashwright.life import smart
-from flashwright.life.smart import names
-from flashwright.life.smart.left import left_by, used_by
+from flashwright.endurance import smart
+from flashwright.endurance.smart import names
+from flashwright.endurance.smart.left import left_by, used_by
 
 HERE = Path(__file__).parent / "smart"
 TRUE = {"used": 0.37, "hours": 10_000, "written": 20e12, "flash": 40e12, "cycles": 3000}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from flashwright.life import smart
+from flashwright.endurance import smart
 
 HERE = Path(__file__).parent
 

@@ -25,7 +25,7 @@ import atexit, json, sys
 from flashwright import cli
 seen = {}
 if sys.argv[1] == "simulate":
-    from flashwright.run.run import Run
+    from flashwright.simulation.run import Run
     loop = Run._loop
     def watched(*given):
         seen["first request"] = sorted(sys.modules)
@@ -69,7 +69,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 
 def test_a_run_begins_before_what_only_its_results_need() -> None:
     seen = imported(*RUN)
-    assert heavy_in(seen["first request"], "flashwright.blackbox", "flashwright.papers") == []
+    assert heavy_in(seen["first request"], "flashwright.probing", "flashwright.papers") == []
     # Of these, the table and the time series need no more.
     assert heavy_in(seen["end"]) == ["numpy", "pyarrow", "rich"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flashwright.blackbox.target import OutOfTimeError, Range, Target
 from flashwright.errors import ConfigError, DeviceError, TargetError
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
+from flashwright.target.target import OutOfTimeError, Range, Target
 
 MIB = 1 << 20
 
@@ -154,7 +154,7 @@ def test_ctrl_c_stops_a_play() -> None:
     code = """
 import signal, threading, os, time
 import numpy as np
-from flashwright.blackbox.target import Target
+from flashwright.target.target import Target
 drive = Target("sim:default")
 threading.Timer(0.4, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:

@@ -12,9 +12,12 @@ import pytest
 
 from conftest import Cli
 from flashwright import Profile, Ssd
-from flashwright.blackbox.characterize.reserves import asked_at_most
-from flashwright.blackbox.target import Deadline, Target
-from flashwright.blackbox.twin import (
+from flashwright.characterization.reserves import asked_at_most
+from flashwright.drive.findings import Finding
+from flashwright.drive.trust import TwinWarning, check_record
+from flashwright.errors import TargetError
+from flashwright.target.target import Deadline, Target
+from flashwright.twin import (
     Calibration,
     Model,
     Pattern,
@@ -23,17 +26,14 @@ from flashwright.blackbox.twin import (
     fitted,
     patterns,
 )
-from flashwright.blackbox.twin.calibration import Level, play
-from flashwright.blackbox.twin.check import held_back, kolmogorov
-from flashwright.blackbox.twin.closed import closed
-from flashwright.blackbox.twin.fit import _Search
-from flashwright.blackbox.twin.model import gaps_between
-from flashwright.blackbox.twin.model import robust as _robust
-from flashwright.blackbox.twin.refining import further, neighbours
-from flashwright.blackbox.twin.structures import Structures
-from flashwright.drive.findings import Finding
-from flashwright.drive.trust import TwinWarning, check_record
-from flashwright.errors import TargetError
+from flashwright.twin.calibration import Level, play
+from flashwright.twin.check import held_back, kolmogorov
+from flashwright.twin.closed import closed
+from flashwright.twin.fit import _Search
+from flashwright.twin.model import gaps_between
+from flashwright.twin.model import robust as _robust
+from flashwright.twin.refining import further, neighbours
+from flashwright.twin.structures import Structures
 
 MIB = 1 << 20
 

@@ -11,9 +11,9 @@ import pytest
 from conftest import SMALL, Cli
 from flashwright import Ssd, compare, workloads
 from flashwright.errors import WorkloadError
-from flashwright.run.parts import Warned
-from flashwright.run.results import RunResult
-from flashwright.run.run import PlaySettings
+from flashwright.simulation.parts import Warned
+from flashwright.simulation.results import RunResult
+from flashwright.simulation.run import PlaySettings
 
 DRIVE = Ssd.from_text(SMALL)
 """1,638 logical pages in 4 planes of 32 blocks of 16 pages."""

@@ -12,8 +12,8 @@ from flashwright.errors import ServeError
 
 if TYPE_CHECKING:
     from flashwright.cli.outputs import ResultOptions
-    from flashwright.run.replay import ReplayResult
     from flashwright.serving.proxy import ServedDevice
+    from flashwright.simulation.replay import ReplayResult
 
 __all__ = ["BeforeOptions"]
 

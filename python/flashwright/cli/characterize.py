@@ -7,28 +7,28 @@ from typing import Annotated
 
 import typer
 
-from flashwright.blackbox.base import Mode
-from flashwright.blackbox.characterize import EXPERIMENTS, Estimate, Experiment, Settings
-from flashwright.blackbox.characterize.pages import headline, table_of
-from flashwright.blackbox.characterize.session import (
+from flashwright.characterization import EXPERIMENTS, Estimate, Experiment, Settings
+from flashwright.characterization.pages import headline, table_of
+from flashwright.characterization.session import (
     PACE_BYTES,
     Characterization,
     CharacterizationInterrupted,
     choose,
     plan,
 )
-from flashwright.blackbox.characterize.session import characterize as carry_out
-from flashwright.blackbox.costs import Bill
-from flashwright.blackbox.probeplan import drive_bytes
-from flashwright.blackbox.target import Target
+from flashwright.characterization.session import characterize as carry_out
 from flashwright.cli.options import add_options, open_target
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.cli.render.bill import asked, rows
 from flashwright.cli.wear import WearOptions
 from flashwright.errors import WorkloadError
+from flashwright.probing.costs import Bill
+from flashwright.probing.plan import drive_bytes
 from flashwright.support.bars import Bar
 from flashwright.support.progress import Progress
+from flashwright.target.question import Mode
+from flashwright.target.target import Target
 
 __all__ = ["characterize"]
 

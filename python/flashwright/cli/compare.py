@@ -35,14 +35,14 @@ from flashwright.errors import (
     PolicyError,
     WorkloadError,
 )
-from flashwright.run.compare import seeded, variants
-from flashwright.run.identity import names_of
-from flashwright.run.results import RunResult, Runs, table
-from flashwright.run.run import RunInterrupted
-from flashwright.run.ssd import Ssd
-from flashwright.run.variant import Variant, repeated
-from flashwright.run.varied import as_source
-from flashwright.run.warned import gathered, gathered_json
+from flashwright.simulation.compare import seeded, variants
+from flashwright.simulation.identity import names_of
+from flashwright.simulation.results import RunResult, Runs, table
+from flashwright.simulation.run import RunInterrupted
+from flashwright.simulation.run_keys import as_source
+from flashwright.simulation.ssd import Ssd
+from flashwright.simulation.variant import Variant, repeated
+from flashwright.simulation.warnings import gathered, gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.tablefiles import write_table
 from flashwright.support.tabular import column
@@ -245,7 +245,7 @@ def _write(
     title = f"{ssd.name}: {', '.join(varied)}"
 
     def shown() -> Shown:
-        from flashwright.run.pages import RunsPage
+        from flashwright.simulation.pages import RunsPage
 
         return RunsPage(results, title)
 

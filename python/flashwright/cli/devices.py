@@ -9,7 +9,7 @@ import typer
 
 from flashwright.cli.render import page
 from flashwright.drive.description import devices as bundled
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
 
 __all__ = ["devices"]
 

@@ -19,13 +19,13 @@ from flashwright.cli.traceoptions import (
     trace_range,
 )
 from flashwright.errors import WorkloadError
-from flashwright.run.run import RunSettings
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.run import RunSettings
+from flashwright.simulation.ssd import Ssd
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses
 
 if TYPE_CHECKING:
-    from flashwright.blackbox.target import Range, Target
+    from flashwright.target.target import Range, Target
 
 __all__ = [
     "OLD",
@@ -291,7 +291,7 @@ def open_target(
     read_only: bool = False,
 ) -> Target:
     """A target for probes and experiments: a simulated drive with its settings, or a real one, which has none."""
-    from flashwright.blackbox.target import Target
+    from flashwright.target.target import Target
 
     if name.startswith("sim:"):
         ssd = Ssd.find(name.removeprefix("sim:")).with_settings(settings or ())

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from flashwright.errors import OutputError, SweepError, WorkloadError
-from flashwright.run.run import Run
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.run import Run
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.files import check_writable
 from flashwright.support.tablefiles import check_table
 

@@ -9,16 +9,6 @@ from typing import Annotated
 
 import typer
 
-from flashwright.blackbox.base import Mode
-from flashwright.blackbox.pages import probe_page
-from flashwright.blackbox.probeplan import bill, drive_bytes, planned
-from flashwright.blackbox.probes.limits import rest_of
-from flashwright.blackbox.profile import Profile
-from flashwright.blackbox.session import Asked, ProbeInterrupted, ProbeResult, plan
-from flashwright.blackbox.session import probe as ask
-from flashwright.blackbox.target import Deadline, OutOfTimeError, Range, Target
-from flashwright.blackbox.twin.check import Check, check
-from flashwright.blackbox.twin.making import FIT_LIMIT_S, Twin, twin_of
 from flashwright.cli.options import add_options, open_target
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
@@ -26,11 +16,21 @@ from flashwright.cli.render import probe as render
 from flashwright.cli.render.bill import asked
 from flashwright.cli.wear import WearOptions
 from flashwright.drive.findings import Finding
+from flashwright.endurance.lifetime import parse_size
 from flashwright.errors import TargetError, WorkloadError
-from flashwright.life.lifetime import parse_size
-from flashwright.run.ssd import Ssd
+from flashwright.probing.pages import probe_page
+from flashwright.probing.plan import bill, drive_bytes, planned
+from flashwright.probing.probes.limits import rest_of
+from flashwright.probing.session import Asked, ProbeInterrupted, ProbeResult, plan
+from flashwright.probing.session import probe as ask
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.bars import Bar
 from flashwright.support.progress import Progress
+from flashwright.target.question import Mode
+from flashwright.target.target import Deadline, OutOfTimeError, Range, Target
+from flashwright.twin.check import Check, check
+from flashwright.twin.making import FIT_LIMIT_S, Twin, twin_of
+from flashwright.twin.profile import Profile
 
 __all__ = ["probe"]
 

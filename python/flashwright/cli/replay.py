@@ -20,10 +20,10 @@ from flashwright.cli.options import (
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import WorkloadError
-from flashwright.run.replay import ReplayInterrupted, ReplayResult
-from flashwright.run.replay import expect_factor as _expect
-from flashwright.run.replay import replay as play
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.replay import ReplayInterrupted, ReplayResult
+from flashwright.simulation.replay import expect_factor as _expect
+from flashwright.simulation.replay import replay as play
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.bars import Bar
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses

@@ -14,7 +14,6 @@ from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions, WorkerOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import ConfigError
-from flashwright.grid.points import Store
 from flashwright.papers import Claim, Paper, Plan, Reproduction, choose, papers
 from flashwright.papers import reproduce as carry_out
 from flashwright.papers.kept import read_kept, renewed
@@ -22,6 +21,7 @@ from flashwright.papers.markdown import pages, verdict_in_full, why_in_full
 from flashwright.papers.pages import claims_page
 from flashwright.support.bars import PointsBar
 from flashwright.support.files import check_folder, write_beside
+from flashwright.sweeps.points import Store
 
 __all__ = ["reproduce"]
 

@@ -12,9 +12,9 @@ from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.errors import ServeError
-from flashwright.run.ssd import Ssd
 from flashwright.serving.server import IN_FLIGHT_MAX, Served
 from flashwright.serving.server import serve as begin
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.files import check_writable
 
 __all__ = ["serve"]

@@ -23,8 +23,8 @@ from flashwright.cli.outputs import TABLE, OutputOptions, SavingOptions
 from flashwright.cli.render import errors, put_json, put_page
 from flashwright.drive import policies
 from flashwright.errors import OutputError, WorkloadError
-from flashwright.run.results import RunResult
-from flashwright.run.run import Run, RunInterrupted
+from flashwright.simulation.results import RunResult
+from flashwright.simulation.run import Run, RunInterrupted
 from flashwright.support.bars import Bar
 from flashwright.support.tablefiles import write_table
 

@@ -14,11 +14,11 @@ from flashwright.cli.options import add_options
 from flashwright.cli.outputs import TABLE, ResultOptions, WorkerOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.errors import FlashwrightError, SweepError
-from flashwright.grid.points import Store
-from flashwright.grid.sweep import Case, Estimate, Shard, Sweep, SweepResult
-from flashwright.run.warned import gathered_json
+from flashwright.simulation.warnings import gathered_json
 from flashwright.support.bars import PointsBar
 from flashwright.support.tablefiles import write_table
+from flashwright.sweeps.points import Store
+from flashwright.sweeps.sweep import Case, Estimate, Shard, Sweep, SweepResult
 
 __all__ = ["sweep"]
 
@@ -192,7 +192,7 @@ def _write(
     put_json(_document(found, file), output.json)
 
     def shown() -> Shown:
-        from flashwright.grid.pages import grid_page
+        from flashwright.sweeps.pages import grid_page
 
         return grid_page(found, f"Sweep: {file.stem}")
 

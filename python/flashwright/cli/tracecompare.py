@@ -14,7 +14,7 @@ from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
 from flashwright.errors import WorkloadError
 from flashwright.report import text
-from flashwright.run.warned import gathered, gathered_json
+from flashwright.simulation.warnings import gathered, gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 from flashwright.traces import compare as comparing
@@ -23,7 +23,7 @@ from flashwright.traces.sources import expect_addresses
 
 if TYPE_CHECKING:
     from flashwright.report.tables import Table
-    from flashwright.run.results import RunResult
+    from flashwright.simulation.results import RunResult
 
 __all__ = ["compare", "say_reading"]
 
@@ -158,7 +158,7 @@ class _Played:
     """The drive that both are played on."""
 
     def __init__(self, name: str, settings: Sequence[str], precondition: str | None) -> None:
-        from flashwright.run.ssd import Ssd
+        from flashwright.simulation.ssd import Ssd
 
         ssd = Ssd.find(name).with_settings(settings)
         self.ssd = ssd.settling() if precondition is None else ssd.precondition(precondition)
@@ -171,7 +171,7 @@ class _Played:
         bar: bool | None,
     ) -> list[RunResult]:
         """A run of each, as long as its statistics."""
-        from flashwright.run.run import Run, RunSettings
+        from flashwright.simulation.run import Run, RunSettings
 
         made = []
         for each in (found.first, found.second):

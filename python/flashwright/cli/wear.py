@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 
-from flashwright.blackbox.costs import HEAVY_FILLS, HEAVY_SHARE, Bill, Endurance
-from flashwright.blackbox.target import Target
 from flashwright.cli.render import errors
 from flashwright.cli.render.bill import endurance, writes
 from flashwright.errors import TargetError
+from flashwright.probing.costs import HEAVY_FILLS, HEAVY_SHARE, Bill, Endurance
+from flashwright.target.target import Target
 
 __all__ = ["WearOptions"]
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 from flashwright.errors import ConfigError
-from flashwright.grid.points import Point
 from flashwright.papers.claims import (
     Basis,
     Claim,
@@ -30,6 +29,7 @@ from flashwright.papers.claims import (
 )
 from flashwright.support.digests import digest_of_code, digest_of_file, modules_of
 from flashwright.support.files import parse_toml
+from flashwright.sweeps.points import Point
 
 __all__ = ["Paper", "folder_of_papers", "papers", "play"]
 
@@ -328,12 +328,11 @@ _NO_RESULTS = {
     "__main__",
     "bars",
     "cli",
-    "grid",
-    "hostpages",
     "pages",
     "papers",
     "progressbar",
     "report",
+    "sweeps",
 }
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flashwright.errors import ConfigError
-from flashwright.grid.points import Point, Store
 from flashwright.papers.claims import Claim, Setting, Value
 from flashwright.papers.papers import Paper, Part, points_of
+from flashwright.sweeps.points import Point, Store
 
 __all__ = ["Plan", "checked_given", "choose", "needs", "plan"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from flashwright.grid.points import Store
 from flashwright.papers.claims import Claim, Setting, Verdict
 from flashwright.papers.judged import Judged, Reading
 from flashwright.papers.papers import Paper
 from flashwright.papers.planning import Plan, needs, plan
+from flashwright.sweeps.points import Store
 
 __all__ = ["search"]
 

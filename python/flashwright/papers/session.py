@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from flashwright._core import __version__
 from flashwright.errors import ConfigError
-from flashwright.grid.compute import compute, cores
-from flashwright.grid.points import Outcome, Store
 from flashwright.papers.claims import NOT_JUDGED, Answer, Claim, Open, Setting, Value, Verdict
 from flashwright.papers.judged import Judged, plain
 from flashwright.papers.papers import Paper, papers
@@ -25,6 +23,8 @@ from flashwright.papers.planning import Plan, checked_given, choose, needs, plan
 from flashwright.papers.search import search as search_readings
 from flashwright.support.arguments import checked
 from flashwright.support.tabular import Tabular, html_table, of_rows
+from flashwright.sweeps.compute import compute, cores
+from flashwright.sweeps.points import Outcome, Store
 
 __all__ = ["Reproduction", "counts_of", "reproduce"]
 

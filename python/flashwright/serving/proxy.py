@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from flashwright.errors import ConfigError, ServeError
-from flashwright.run.replay import ReplayResult, host_settings, profile_settings
-from flashwright.run.ssd import of_settings
 from flashwright.serving.server import IN_FLIGHT_MAX, Served, addresses_of, in_flight_bytes
+from flashwright.simulation.replay import ReplayResult, host_settings, profile_settings
+from flashwright.simulation.ssd import of_settings
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 

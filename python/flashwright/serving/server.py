@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from flashwright.errors import ServeError, WorkloadError
-from flashwright.run.results import RunResult
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.results import RunResult
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core, expect_arrays
 

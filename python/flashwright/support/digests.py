@@ -30,7 +30,7 @@ def digest_of_code(*modules: str) -> str:
 
     Examples
     --------
-    >>> digest_of_code("flashwright.run.run") == digest_of_code("flashwright.run.results")
+    >>> digest_of_code("flashwright.simulation.run") == digest_of_code("flashwright.simulation.results")
     False
     """
     digest = hashlib.sha256(_core.source_digest.encode())

@@ -19,7 +19,7 @@ from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.names import told_apart
 from flashwright.traces import workloads
-from flashwright.traces.compared import Compared, Distance
+from flashwright.traces.comparison import Compared, Distance
 from flashwright.traces.sources import Source, Trace, Workload
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Comparison:
 
     def page(self) -> Findings:
         """The page of plots, with both as curves over each other."""
-        from flashwright.traces.comparepage import page
+        from flashwright.traces.comparison_page import page
 
         return page(self.first, self.second, self.distances, self.json)
 

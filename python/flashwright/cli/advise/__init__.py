@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flashwright.blackbox.hosting import host_advice, profile_of_model
+from flashwright.advice.host import host_advice, profile_of_model
 from flashwright.cli.advise.hosts import host_alone_advice, read_profile
 from flashwright.cli.advise.options import BothOptions, HostOptions, SpaceOptions
 from flashwright.cli.advise.spaces import by_runs
@@ -16,7 +16,7 @@ from flashwright.cli.options import LeftOut, RunOptions, add_options
 from flashwright.cli.outputs import OutputOptions, ResultOptions
 from flashwright.cli.render import errors
 from flashwright.errors import WorkloadError
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
 
 __all__ = ["app"]
 

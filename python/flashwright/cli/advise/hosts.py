@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from flashwright._core import __version__
-from flashwright.blackbox.hostadvice import HostAdvice
-from flashwright.blackbox.hostfiles import write_files
-from flashwright.blackbox.profile import Profile
+from flashwright.advice.files import write_files
+from flashwright.advice.lines import HostAdvice
 from flashwright.cli.advise.options import HostOptions
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
@@ -16,6 +15,7 @@ from flashwright.drive.description import devices
 from flashwright.drive.profilefile import is_profile
 from flashwright.drive.trust import warn_of_twin
 from flashwright.support.files import is_file
+from flashwright.twin.profile import Profile
 
 __all__ = ["host_alone_advice", "read_profile", "show_host", "write"]
 
@@ -68,7 +68,7 @@ def host_alone_advice(hosted: HostAdvice, options: HostOptions, output: ResultOp
     put_json(document, output.json)
 
     def shown() -> Shown:
-        from flashwright.blackbox.hostpages import host_advice_page
+        from flashwright.advice.pages import host_advice_page
 
         return host_advice_page(hosted, document)
 

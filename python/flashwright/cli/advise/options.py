@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from flashwright.blackbox.hostadvice import BlockDevice
-from flashwright.blackbox.profile import Profile
+from flashwright.advice.lines import BlockDevice
 from flashwright.errors import ConfigError
+from flashwright.twin.profile import Profile
 
 __all__ = ["BothOptions", "HostOptions", "SpaceOptions"]
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from flashwright._core import __version__
-from flashwright.blackbox.characterize.reserves import USED, asked_at_most
-from flashwright.blackbox.costs import Bill
-from flashwright.blackbox.hostadvice import HostAdvice
-from flashwright.blackbox.hostfiles import prepare
-from flashwright.blackbox.hosting import host_advice, profile_of_model
-from flashwright.blackbox.profile import Profile
+from flashwright.advice.files import prepare
+from flashwright.advice.host import host_advice, profile_of_model
+from flashwright.advice.lines import HostAdvice
+from flashwright.advice.space import UTILIZATIONS, Advice, Target
+from flashwright.advice.space import advise as find
+from flashwright.characterization.reserves import USED, asked_at_most
 from flashwright.cli.advise.hosts import read_profile, show_host, write
 from flashwright.cli.advise.options import BothOptions, SpaceOptions
 from flashwright.cli.advise.tables import show, unmet
@@ -21,16 +21,16 @@ from flashwright.cli.options import DEFAULT_TRACE, RunOptions
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import Shown, errors, put_json, put_page, units
 from flashwright.drive.trust import MEAN_BOUND, P99_BOUND
+from flashwright.endurance import lifetime
 from flashwright.errors import ConfigError
-from flashwright.life import lifetime
-from flashwright.life.advise import UTILIZATIONS, Advice, Target
-from flashwright.life.advise import advise as find
-from flashwright.run.ssd import Ssd
-from flashwright.run.warned import gathered_json
+from flashwright.probing.costs import Bill
+from flashwright.simulation.ssd import Ssd
+from flashwright.simulation.warnings import gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 from flashwright.support.progress import Progress
 from flashwright.traces.workloads import Workload
+from flashwright.twin.profile import Profile
 
 __all__ = ["by_runs"]
 
@@ -191,6 +191,6 @@ def _document(found: Advice, run: RunOptions, workload: str) -> dict[str, Any]:
 
 
 def _page(found: Advice, document: Mapping[str, Any], hosted: HostAdvice | None) -> Shown:
-    from flashwright.blackbox.hostpages import advice_page
+    from flashwright.advice.pages import advice_page
 
     return advice_page(found, document, hosted)

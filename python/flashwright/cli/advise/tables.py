@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from flashwright.advice.space import Advice, Point
 from flashwright.cli.render import page, units
-from flashwright.life.advise import Advice, Point
-from flashwright.run.parts import amplifications_differ
+from flashwright.simulation.parts import amplifications_differ
 
 __all__ = ["show", "unmet"]
 

@@ -12,10 +12,10 @@ from flashwright._core import __version__
 from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import page, put_json, put_page, units
+from flashwright.endurance import lifetime as life
+from flashwright.endurance.pages import decimal, formula_page
 from flashwright.errors import ConfigError, WorkloadError
-from flashwright.life import lifetime as life
-from flashwright.life.pages import decimal, formula_page
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
 
 __all__ = ["FormulaOptions", "by_formula", "formula"]

@@ -21,12 +21,12 @@ from flashwright.cli.options import (
 )
 from flashwright.cli.outputs import ResultOptions, SavingOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
+from flashwright.endurance import lifetime as life
+from flashwright.endurance.pages import decimal
 from flashwright.errors import WorkloadError
-from flashwright.life import lifetime as life
-from flashwright.life.pages import decimal
-from flashwright.run.results import RunResult
-from flashwright.run.run import Run, RunInterrupted
-from flashwright.run.ssd import Ssd
+from flashwright.simulation.results import RunResult
+from flashwright.simulation.run import Run, RunInterrupted
+from flashwright.simulation.ssd import Ssd
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 

@@ -12,9 +12,9 @@ import typer
 from flashwright._core import __version__
 from flashwright.cli.outputs import Json
 from flashwright.cli.render import errors, page, put_json, units
-from flashwright.life import lifetime as life
-from flashwright.life.pages import decimal
-from flashwright.life.smart import HOURS_A_YEAR, Interval, Smart, SmartError, read_drives
+from flashwright.endurance import lifetime as life
+from flashwright.endurance.pages import decimal
+from flashwright.endurance.smart import HOURS_A_YEAR, Interval, Smart, SmartError, read_drives
 from flashwright.support.files import check_writable
 
 __all__ = ["from_smart", "in_years", "smart"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flashwright.blackbox.costs import Bill, Endurance
-from flashwright.blackbox.target import Target
 from flashwright.cli.render import units
+from flashwright.probing.costs import Bill, Endurance
+from flashwright.target.target import Target
 
 __all__ = ["asked", "endurance", "rows", "writes"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from flashwright.cli.render import units
 from flashwright.cli.render.fit import Column, Table
 from flashwright.cli.render.page import console, grid, pace, plain_table, precondition, warnings
-from flashwright.run.overseeds import groups_of
-from flashwright.run.parts import amplifications_differ
-from flashwright.run.results import RunResult, Runs
+from flashwright.simulation.over_seeds import groups_of
+from flashwright.simulation.parts import amplifications_differ
+from flashwright.simulation.results import RunResult, Runs
 
 __all__ = ["seed_notes", "show_comparison", "show_over_seeds"]
 

@@ -12,9 +12,9 @@ from rich.console import Console, RenderableType
 
 from flashwright.cli.render import flash, units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
-from flashwright.run.parts import amplifications_differ
-from flashwright.run.results import RunResult
-from flashwright.run.warned import gathered
+from flashwright.simulation.parts import amplifications_differ
+from flashwright.simulation.results import RunResult
+from flashwright.simulation.warnings import gathered
 
 __all__ = [
     "Column",

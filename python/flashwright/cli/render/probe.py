@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flashwright.blackbox.costs import Bill
-from flashwright.blackbox.counted import told as told_by_counters
-from flashwright.blackbox.pages import interval, value
-from flashwright.blackbox.probeplan import Planned
-from flashwright.blackbox.session import Asked, ProbeResult
-from flashwright.blackbox.target import Target
-from flashwright.blackbox.twin.check import Check
-from flashwright.blackbox.twin.making import Twin
 from flashwright.cli.render import errors, page, units
 from flashwright.cli.render.bill import rows
 from flashwright.drive.findings import Finding
 from flashwright.drive.trust import MEAN_BOUND, P99_BOUND
+from flashwright.probing.costs import Bill
+from flashwright.probing.pages import interval, value
+from flashwright.probing.plan import Planned
+from flashwright.probing.session import Asked, ProbeResult
+from flashwright.target.counters import told as told_by_counters
+from flashwright.target.target import Target
+from flashwright.twin.check import Check
+from flashwright.twin.making import Twin
 
 __all__ = ["announce", "line", "plan_json", "show", "show_check", "show_plan", "show_twin"]
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from flashwright import RunSettings, Ssd, lifetime, workloads
-from flashwright.blackbox.characterize.base import Result, Settings
-from flashwright.blackbox.characterize.depth_and_size import DepthAndSizeResult
-from flashwright.blackbox.characterize.fills import RANGES, FillsResult
-from flashwright.blackbox.characterize.session import characterize
-from flashwright.blackbox.characterize.unpredictability import UnpredictabilityResult
-from flashwright.blackbox.target import Target
+from flashwright.characterization.base import Result, Settings
+from flashwright.characterization.depth_and_size import DepthAndSizeResult
+from flashwright.characterization.fills import RANGES, FillsResult
+from flashwright.characterization.session import characterize
+from flashwright.characterization.unpredictability import UnpredictabilityResult
 from flashwright.papers import Job, Setting, part
+from flashwright.target.target import Target
 
 Row = dict[str, Any]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from flashwright import FlashwrightError, Ssd
-from flashwright.blackbox.session import probe
-from flashwright.blackbox.target import Target, Times
 from flashwright.drive.findings import Finding
+from flashwright.probing.session import probe
+from flashwright.target.target import Target, Times
 
 Row = dict[str, Any]
 

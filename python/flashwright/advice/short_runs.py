@@ -1,0 +1,156 @@
+"""Which requests suit a drive that is a model: short runs of the model itself, over sizes and queue depths.
+
+What ``characterize`` and the probe best-request measure on a drive takes minutes there. A model can be asked in a
+second: it is filled once, and each point begins with a copy of it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.characterization.depth_and_size import SATURATED, Grid, judge_grid
+from flashwright.drive.findings import Finding, unknown
+from flashwright.errors import FlashwrightError
+from flashwright.report import text
+from flashwright.simulation.run import Run, RunSettings
+from flashwright.simulation.ssd import Ssd
+from flashwright.support.core import _core
+from flashwright.target.question import kib
+from flashwright.traces import workloads
+from flashwright.twin.described import write_buffers
+
+__all__ = ["SOURCE", "best_request"]
+
+SOURCE = "short runs of the model"
+"""Where this finding comes from, for advice that rests on it."""
+
+_SIZES_KIB = (4, 16, 64, 256)
+_DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+# Of a point: the queue is full many times over, and large requests move no more than small ones.
+_REQUESTS, _BYTES_MOST, _TIMES_DEPTH = 4_000, 64 << 20, 16
+# Writes before those that are measured, so that RAM is full: in times of what it holds, and requests at most.
+_FILLS, _WARMUP_MOST = 1.5, 50_000
+# Ours: points that would come later are left out, so that advice takes seconds on the largest models.
+_SECONDS = 20.0
+
+# Depths at which the rate is told, beside the one that is advised.
+_SHOWN = (1, 8, 32, 128)
+# Requests, or pages of a fill, between two looks for Ctrl-C.
+_STEP = 1 << 20
+
+_Kind = Literal["read", "write"]
+_KINDS: tuple[_Kind, ...] = ("read", "write")
+Array = npt.NDArray[np.float64]
+
+
+def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:
+    """The least depth at which requests of each size come within 5 % of their highest rate, and the size to send.
+
+    Parameters
+    ----------
+    ssd : Ssd
+        The drive.
+    seconds : float, optional
+        Sizes are left out once so much time has passed; the first is always played.
+
+    Returns
+    -------
+    Finding
+        Of the parameter ``best-request``, with the figures that the probe of that name has, and ``share_of_peak``;
+        unknown on a drive without times.
+
+    Examples
+    --------
+    >>> found = best_request(Ssd.named("default").with_(blocks_per_plane=32))
+    >>> found.verdict, found.figures["depth_of_reads_of_4096_bytes"] > 8
+    ('found', True)
+    >>> best_request(Ssd.named("default").with_({"timing.model": "none"})).verdict
+    'unknown'
+    """
+    if ssd.config["timing"]["model"] == "none":
+        return unknown("best-request", "the drive has no times (timing.model = none)", "B")
+    # Data lie as a host leaves them; where blocks are merged, filling in random order would take long.
+    is_page_mapped = ssd.config["ftl"]["scheme"] in ("page", "dftl")
+    base = ssd.precondition("random" if is_page_mapped else "sequential")
+    held = max(map(_core.size_read, write_buffers(ssd.config).values()))
+    ends = time.monotonic() + seconds
+    figures: dict[str, float] = {"share_of_peak": SATURATED}
+    grids, told = [], []
+    try:
+        for kind in _KINDS:
+            grid = _grid(base, kind, held if kind == "write" else 0, ends)
+            grids.append(grid)
+            rates = grid.bandwidth_bytes_per_s / grid.size_bytes[:, None]
+            for size, depth in zip(grid.size_bytes, grid.saturation_depth, strict=True):
+                figures[f"depth_of_{kind}s_of_{size}_bytes"] = float(depth)
+            told.append(_told(grid, rates[0]))
+    except FlashwrightError as error:
+        return unknown(
+            "best-request", f"the model can't be played: {str(error).splitlines()[0]}", "B"
+        )
+    figures["best_size_bytes"] = float(max(grid.best_size_bytes for grid in grids))
+    figures["best_depth_requests"] = float(max(grid.best_depth for grid in grids))
+    return Finding(
+        "best-request",
+        "found",
+        int(figures["best_size_bytes"]),
+        "B",
+        confidence=1.0,
+        why=f"{'; '.join(told)} (by {SOURCE})",
+        figures=figures,
+    )
+
+
+def _grid(base: Ssd, kind: _Kind, held: int, ends: float) -> Grid:
+    """Random requests of one kind at every size and depth; sizes for which there is no time are left out.
+
+    `held` are the bytes that RAM holds, which is filled before.
+    """
+    capacity = _core.config_check(base.toml)[0]
+    sizes: list[int] = []
+    rates: list[list[float]] = []
+    means: list[list[float]] = []
+    for size in (each << 10 for each in _SIZES_KIB):
+        if sizes and (time.monotonic() > ends or size > capacity // 8):
+            break
+        points = [_point(base, kind, size, depth, held) for depth in _DEPTHS]
+        sizes.append(size)
+        rates.append([rate * size for rate, _ in points])
+        means.append([mean for _, mean in points])
+    return judge_grid(kind, np.array(sizes), np.array(_DEPTHS), np.array(rates), np.array(means))
+
+
+def _point(base: Ssd, kind: _Kind, size: int, depth: int, held: int) -> tuple[float, float]:
+    """Requests a second, and their mean response time in nanoseconds."""
+    source = workloads.uniform(write=float(kind == "write"), size=f"{size}B")
+    requests = max(min(_REQUESTS, _BYTES_MOST // size), _TIMES_DEPTH * depth)
+    warmup = min(round(_FILLS * held) // size, _WARMUP_MOST)
+    settings = RunSettings(requests=requests, warmup=warmup, depth=depth, window="off")
+    run = Run.create(base.toml, base.preconditioning or "empty", source, settings, is_shared=True)
+    while not run.step(_STEP):
+        pass
+    result = run.result()
+    assert result is not None, "what was played to its end was measured"
+    rate, mean = result.json["throughput"]["iops"], result.json["response_time_ns"]["all"]["mean"]
+    assert rate is not None and mean is not None, "the drive has times"
+    return rate, mean
+
+
+def _told(grid: Grid, rates: Array) -> str:
+    """The rate at some depths, and what the last of them cost in response time."""
+    shown = [
+        at
+        for at, depth in enumerate(_DEPTHS)
+        if depth in _SHOWN or depth == grid.saturation_depth[0]
+    ]
+    each = ", ".join(
+        f"{rates[at]:,.0f} with {_DEPTHS[at]} ({text.time_ns(grid.response_mean_ns[0, at])})"
+        for at in shown
+    )
+    return (
+        f"{grid.kind}s of {kib(int(grid.size_bytes[0]))} a second, and their mean response: {each}"
+    )

@@ -1,0 +1,1 @@
+"""How long a drive lasts: formulas, forecasts, SMART data."""

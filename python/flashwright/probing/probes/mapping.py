@@ -1,0 +1,486 @@
+"""How a drive maps: every page anywhere, or blocks with logs (Hu 2012, Sections 4.2.2 and 4.2.3).
+
+The dissertation reads the policy from bandwidth over data written: a page map keeps its speed until the flash is full
+and then loses the more the wider the writes spread; a log-block map merges from the start. Those curves are drawn here
+too. What decides is a sharper form of the same thought: on a drive that is mostly empty a page map has nothing to
+clean, whatever is written where, while logs are used up and merged all the same.
+
+What else loses speed there, and the arm that tells it apart: a cache of writes that is full, or a limit by time or heat
+(as much is written in order, which falls as well, so that only the ratio counts; and once random writes are slow,
+writes in order and at random take turns in one state of the drive, ``in_turns.py``); a map that is not in RAM and seeks
+(reads at random fall as well as writes, against reads in order).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.in_turns import LEAST_GAIN, ROUNDS_MOST, Turns, in_turns
+from flashwright.probing.probes.kind import HISTORY_SHARE, history_of
+from flashwright.probing.probes.overwriting import LEAST_BYTES, synced_size
+from flashwright.target.question import Context, Cost, kib
+from flashwright.target.stats import change_point
+from flashwright.target.target import Target
+
+__all__ = ["Curve", "Mapping", "curve", "curves_say"]
+
+Array = npt.NDArray[np.float64]
+Policy = Literal["page", "log-block"]
+
+# Section 4.2.2: 64 KiB at random. The queue depth is not stated there; 32 is what SATA drives take (algorithm 8.7).
+_SIZE = 64 << 10
+_DEPTH = 32
+_SHARES: dict[str, tuple[float, ...]] = {"quick": (0.1, 1.0), "full": (0.1, 0.5, 0.7, 0.9, 1.0)}
+# Capacities written: 6 in Section 4.2.2; 2 show the knee of spare space up to 0.5.
+_FILLS: dict[str, float] = {"quick": 2.0, "full": 6.0}
+# The part of the drive that the deciding test fills, and how many times that is then written. An eighth written, and
+# three eighths on top, leave half of the drive's flash empty; logs of 3 to 10 % of the drive (algorithms 2.4 to 2.7)
+# are used up, and so is room for half as many blocks again, as groups of blocks have.
+_PART = 8
+_TIMES = 3.0
+# Where the page is not known a write may cost one and a half times its size and more, so less is written.
+_TIMES_CAREFUL = 1.0
+_CAREFUL_SIZE = 128 << 10
+_BATCHES = 24
+# Speed that is left at the end. A page map loses nothing but what tables that are not in RAM cost; a group of blocks
+# with half as many again copies about one page for each written, which leaves 0.5, and merges of single blocks leave
+# 0.3 to 0.01 (ours, from the costs in pages).
+_KEPT = 0.8
+_LOST = 0.6
+# Reads at random that keep less than this share of reads in order, and lose in logarithms more than this share of what
+# writes lose, show a map that is not in RAM, or seeks.
+_READS_KEPT, _READS_TOO = 0.75, 0.4
+# A page map that is written at random all over keeps less: with a third of its flash to spare cleaning still copies
+# a page for each one written (algorithm 4.4), so that it keeps about half.
+_NEVER_SLOW = 0.85
+# Below this a page costs more than four: a map that is not in RAM reads a table page and writes one for each page at
+# most (algorithm 2.8), which with the cleaning of tables is about three; merges go beyond.
+_MERGED = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Bandwidth over data written, random writes within the first part of a drive.
+
+    Attributes
+    ----------
+    share : float
+        Of the capacity that is written to, P.
+    written : array of float64
+        At the end of each window, capacities.
+    bandwidth_bytes_per_s : array of float64, one a window
+        A window is a hundredth of the capacity.
+    """
+
+    share: float
+    written: Array
+    bandwidth_bytes_per_s: Array
+
+    @property
+    def peak(self) -> float:
+        """The median over the first half capacity, bytes per second (algorithm 8.7)."""
+        return float(np.median(self.bandwidth_bytes_per_s[self.written <= 0.5]))
+
+    @property
+    def fresh(self) -> float:
+        """The median over the first twentieth of a capacity, bytes per second."""
+        return float(np.median(self.bandwidth_bytes_per_s[:5]))
+
+    @property
+    def late(self) -> float:
+        """The median over the last half capacity, bytes per second."""
+        last = self.written > self.written[-1] - 0.5
+        return float(np.median(self.bandwidth_bytes_per_s[last]))
+
+    @property
+    def kept(self) -> float:
+        """The median over the last half capacity, as a share of the peak: rho."""
+        return self.late / self.peak
+
+    @property
+    def knee(self) -> float:
+        """Where the bandwidth turns, capacities: two segments fitted to its logarithm."""
+        at, _ = change_point(np.log(self.bandwidth_bytes_per_s))
+        return float(self.written[min(at, self.written.size - 1)])
+
+
+def curve(
+    target: Target,
+    share: float,
+    fills: float,
+    rng: np.random.Generator,
+    *,
+    size_bytes: int = _SIZE,
+    depth: int = _DEPTH,
+    progress: Callable[[float], None] = lambda share: None,
+) -> Curve:
+    """Writes at random within the first `share` of a purged drive (Hu 2012, Section 4.2.2; algorithm 8.7).
+
+    It ends early, from two capacities on, where the last capacity was steady by the rule of SNIA (spread 20 %, slope
+    10 % over five parts).
+
+    Parameters
+    ----------
+    target : Target
+        The drive; all is purged.
+    share : float
+        Above 0, up to 1.
+    fills : float
+        Capacities to write.
+    rng : numpy Generator
+        Draws the places.
+    size_bytes, depth : int, optional
+        Of each write, and how many are outstanding.
+    progress : callable, optional
+        Told the share that is done.
+
+    Returns
+    -------
+    Curve
+        A point for each hundredth of the capacity.
+
+    Examples
+    --------
+    >>> with Target("sim:default") as drive:
+    ...     fresh = curve(drive, 0.1, 0.5, np.random.default_rng(1))
+    >>> round(fresh.kept, 1)
+    1.0
+    """
+    slots = max(int(target.capacity_bytes * share) // size_bytes, 1)
+    count = max(target.capacity_bytes // 100 // size_bytes, 1)
+    target.purge()
+    rates: list[float] = []
+    windows = max(round(fills * target.capacity_bytes / (count * size_bytes)), 1)
+    a_fill = max(windows / fills, 5)
+    for at in range(windows):
+        times = target.play(
+            "write", rng.integers(0, slots, count) * size_bytes, size_bytes, depth=depth
+        )
+        rates.append(count * size_bytes / max(times.duration_ns, 1.0) * 1e9)
+        progress((at + 1) / windows)
+        if at + 1 >= 2 * a_fill and (at + 1) % 10 == 0 and _steady(np.array(rates[-int(a_fill) :])):
+            break
+    step = count * size_bytes / target.capacity_bytes
+    written = np.linspace(step, step * len(rates), len(rates))
+    return Curve(share, written, np.array(rates, np.float64))
+
+
+def _steady(rates: Array) -> bool:
+    parts = np.array([part.mean() for part in np.array_split(rates, 5)])
+    slope = np.polyfit(np.arange(5), parts, 1)[0] * 4
+    return bool(np.ptp(parts) <= 0.2 * parts.mean() and abs(slope) <= 0.1 * parts.mean())
+
+
+def curves_say(curves: list[Curve], sequential: float) -> Policy | None:
+    """The rule of algorithm 8.8, which has Hu 2012, Section 4.2.3, in numbers.
+
+    Parameters
+    ----------
+    curves : list of Curve
+        By rising share; the last over all of the drive.
+    sequential : float
+        Bandwidth of writes in order of the same size on a fresh drive, bytes per second.
+
+    Returns
+    -------
+    {"page", "log-block"} or None
+        None where the curves leave it open.
+
+    Examples
+    --------
+    >>> written = np.arange(1, 301) / 100
+    >>> flat = Curve(1.0, written, np.full(300, 1e6))
+    >>> curves_say([flat], 5e6), curves_say([flat], 1e6)
+    ('log-block', None)
+    >>> curves_say([Curve(1.0, written, np.where(written < 1.1, 3e6, 1e6))], 3e6)
+    'page'
+    """
+    kept = [one.kept for one in curves]
+    ordered = all(later <= earlier * 1.05 for earlier, later in itertools.pairwise(kept))
+    if kept[-1] <= 0.7 and 0.9 <= curves[-1].knee <= 1.5 and ordered:
+        return "page"
+    # A large spare space is flat as well; but it does not make random writes half as fast.
+    if min(kept) >= 0.9 and sequential >= 2 * max(one.peak for one in curves):
+        return "log-block"
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """What the deciding test measured: bandwidths in bytes per second."""
+
+    size_bytes: int
+    written: Array
+    rates: Array
+    """At random."""
+    ordered: Array
+    """As much in order, again on a drive that is empty otherwise."""
+    sequential: float
+    reads: float
+    """Reads at random over reads in order, of the same part."""
+    turns: Turns | None = None
+    """Writes in order and at random by turns, where those at random had become slow."""
+
+    @property
+    def shares(self) -> Array:
+        """Speeds at random as shares of those in order after as much was written."""
+        return self.rates / self.ordered[: self.rates.size]
+
+    @property
+    def order_kept(self) -> float:
+        """What writes in order keep themselves: less than 1 where a cache of writes fills."""
+        return float(np.median(self.ordered[-(self.ordered.size // 4) :])) / max(
+            self.sequential, float(self.ordered[0])
+        )
+
+    @staticmethod
+    def kept(shares: Array) -> float:
+        """The last quarter, and if the first sixth is faster than in order, against that."""
+        first = float(np.median(shares[: max(shares.size // 6, 1)]))
+        return float(np.median(shares[-(shares.size // 4) :])) / max(1.0, first)
+
+    def policy(self, shares: Array) -> Policy | None:
+        kept = self.kept(shares)
+        if kept >= _KEPT:
+            return "page"
+        fell = np.median(shares[-(shares.size // 4) :]) < 0.8 * np.median(
+            shares[: shares.size // 6]
+        )
+        merged = kept <= _MERGED or (kept <= _LOST and fell)
+        if not merged or self.reads_too(kept) or self.turns is None:
+            return None
+        return "log-block" if self.turns.gain >= LEAST_GAIN else None
+
+    def reads_too(self, kept: float) -> bool:
+        """Whether reads lose so much at random that what writes lose may be the same."""
+        return self.reads < _READS_KEPT and np.log(self.reads) < _READS_TOO * np.log(kept)
+
+
+class Mapping:
+    """Page map or log blocks."""
+
+    NAME: ClassVar[str] = "mapping"
+    ABOUT: ClassVar[str] = (
+        "page map or log blocks: random overwrites of an eighth of a drive that is empty otherwise, and the bandwidth "
+        "of random 64 KiB writes over data written (Hu 2012, Sections 4.2.2 and 4.2.3)"
+    )
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("mapping",)
+
+    def cost(self, context: Context) -> Cost:
+        """Half a capacity, twice, at most this many capacities for each share, and a little on a drive made new."""
+        capacity = context.target.capacity_bytes
+        # An eighth in order, three eighths at random and in order, and the turns.
+        part = capacity + int(ROUNDS_MOST * _TIMES / _PART / _BATCHES * capacity)
+        curves = int(len(_SHARES[context.mode]) * _FILLS[context.mode] * capacity)
+        size, _ = _how(context)
+        again = int(2 * HISTORY_SHARE * capacity)
+        read = 2 * (capacity // _PART) + 2 * again
+        return Cost(
+            read,
+            part + curves + again,
+            (part + read) // size + (curves + 3 * again) // _SIZE,
+        )
+
+    def run(self, context: Context) -> list[Finding]:
+        """Overwrite a part of an empty drive, then draw the curves."""
+        target = context.target
+        if target.capacity_bytes < LEAST_BYTES:
+            why = f"the target has {kib(target.capacity_bytes)}, less than {kib(LEAST_BYTES)}: it would hold few blocks"
+            return [unknown("mapping", why)]
+        if not target.purge():
+            why = (
+                "the target cannot be purged, and a drive that is full cleans whichever way it maps"
+            )
+            return [unknown("mapping", why)]
+        part = _overwrite(context)
+        context.progress(0.2)
+        curves = []
+        shares = _SHARES[context.mode]
+        size = context.up(_SIZE)
+        for at, share in enumerate(shares):
+            one = curve(
+                target,
+                share,
+                _FILLS[context.mode],
+                context.rng(f"mapping.{share}"),
+                size_bytes=size,
+                progress=lambda done, at=at: context.progress(  # type: ignore[misc]
+                    0.2 + 0.8 * (at + done) / len(shares)
+                ),
+            )
+            curves.append(one)
+        found = _decide(context, part, curves)
+        history = history_of(
+            target, curves[-1].fresh, curves[-1].late, context.rng("mapping.history")
+        )
+        return [replace(found, figures={**found.figures, **history})]
+
+
+def _how(context: Context) -> tuple[int, float]:
+    """Size of the writes of the deciding test, and how many times its part is written."""
+    if context.size("clustered-page") is None:
+        return context.up(_CAREFUL_SIZE), _TIMES_CAREFUL
+    return synced_size(context), _TIMES
+
+
+def _overwrite(context: Context) -> _Part:
+    """Fills a part of an empty drive in order, then writes it at random, and anew in order; each batch is flushed."""
+    target = context.target
+    size, times = _how(context)
+    slots = max(target.capacity_bytes // _PART // size, _BATCHES)
+    rng = context.rng("mapping.part")
+    count = max(int(slots * times) // _BATCHES, 1)
+
+    def timed(offsets: npt.NDArray[np.int64]) -> float:
+        played = target.play("write", offsets, size, depth=_DEPTH)
+        ended = target.play("flush", [0], 0).ended_ns[0]
+        return offsets.size * size / max(float(ended - played.submitted_ns[0]), 1.0) * 1e9
+
+    def read(offsets: npt.NDArray[np.int64]) -> float:
+        played = target.play("read", offsets, size, depth=_DEPTH)
+        return offsets.size * size / max(played.duration_ns, 1.0) * 1e9
+
+    def fill() -> list[float]:
+        quarters = np.array_split(np.arange(slots, dtype=np.int64) * size, 4)
+        return [timed(quarter) for quarter in quarters]
+
+    quarters = fill()
+    # Two passes each, in turns, so that what warms up meets both.
+    some = np.arange(max(slots // 2, 1), dtype=np.int64) * size
+    order, random = zip(
+        *[(read(some), read(rng.integers(0, slots, some.size) * size)) for _ in range(2)],
+        strict=True,
+    )
+    rates: list[float] = []
+    for at in range(_BATCHES):
+        rates.append(timed(rng.integers(0, slots, count) * size))
+        context.progress(0.1 * (at + 1) / _BATCHES)
+        # Merges from the first log on, and steadily: a real drive would take hours for the rest.
+        if at >= 7 and max(rates[2:]) < 0.2 * _MERGED * float(np.median(quarters)):
+            break
+    places = target.capacity_bytes // size
+    turns = None
+    slow = float(np.median(rates[-(len(rates) // 4) :]))
+    if slow < _KEPT * float(np.median(quarters)):
+
+        def in_order(first: int) -> float:
+            return timed((slots + first + np.arange(count, dtype=np.int64)) % places * size)
+
+        turns = in_turns(slow, count, in_order, lambda: timed(rng.integers(0, slots, count) * size))
+    target.purge()
+    again = fill()
+    # On and on to new places: where pages are written in part, overwriting in order uses up logs as well.
+    ordered = [
+        timed((slots + at * count + np.arange(count, dtype=np.int64)) % places * size)
+        for at in range(len(rates))
+    ]
+    step = count * size / target.capacity_bytes
+    written = np.linspace(step, step * len(rates), len(rates))
+    return _Part(
+        size,
+        written,
+        np.array(rates, np.float64),
+        np.array(ordered, np.float64),
+        float(np.median([*quarters, *again])),
+        max(random) / max(order),
+        turns,
+    )
+
+
+def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
+    kept, policy = part.kept(part.shares), part.policy(part.shares)
+    order = curves_say(curves, part.sequential)
+    plots = (_plot_part(part), _plot_curves(curves))
+    figures: dict[str, float] = {
+        "part_kept_share": kept,
+        "part_sequential_bytes_per_s": part.sequential,
+        "part_kept_in_order_share": part.order_kept,
+        "part_reads_share": part.reads,
+        "first_hundredth_share": float(
+            curves[-1].bandwidth_bytes_per_s[0] / np.median(curves[-1].bandwidth_bytes_per_s)
+        ),
+        **{f"kept_at_{one.share:g}": one.kept for one in curves},
+        **{f"knee_at_{one.share:g}_capacities": one.knee for one in curves},
+    }
+    seen = (
+        f"an eighth of the empty drive, written in order and then {part.written[-1] * _PART:.1f} times at random, "
+        f"keeps {kept:.2f} of the speed that it has in order after as much was written (which is {part.order_kept:.2f} "
+        "of the first), while at least a third of the flash has never been written"
+    )
+    if part.turns is not None:
+        figures["in_order_over_random_in_turns"] = part.turns.gain
+        seen += f"; {part.turns.text}"
+    if policy is None:
+        why = f"{seen}{_untold(part, kept)}"
+        return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
+    # A cache that fills slows down the narrow range alike; cleaning needs the wide one.
+    wide = min(curves[-1].late / curves[0].late, 1.0)
+    figures["late_wide_over_narrow"] = wide
+    if policy == "page" and max(curves[-1].kept, wide) > _NEVER_SLOW:
+        why = (
+            f"{seen}, but neither does it slow down when all of it is written over and over ({curves[-1].kept:.2f}, "
+            f"and {wide:.2f} of a tenth of it): cleaning is hidden, or this is no flash drive"
+        )
+        return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
+    # Batches drawn anew within each third, so that what comes first stays first.
+    rng = context.rng("mapping.bootstrap")
+    thirds = np.array_split(np.arange(part.rates.size), 3)
+    rounds = [
+        part.policy(part.shares[np.concatenate([np.sort(rng.choice(t, t.size)) for t in thirds])])
+        for _ in range(200)
+    ]
+    share = rounds.count(policy) / len(rounds)
+    reason = (
+        "a page map has nothing to clean there"
+        if policy == "page"
+        else "only logs that are used up and merged cost that much"
+    )
+    agreement = {
+        policy: "the curves over data written agree (algorithm of Hu 2012, Section 4.2.3)",
+        None: "the curves over data written are inconclusive",
+    }.get(
+        order,
+        f"the curves over data written look like {order}, but the test on an empty drive outweighs them",
+    )
+    if order is not None and order != policy:
+        share *= 0.9
+    why = f"{seen}: {reason}; {agreement}."
+    return Finding(
+        "mapping", "found", policy, confidence=share, why=why, plots=plots, figures=figures
+    )
+
+
+def _untold(part: _Part, kept: float) -> str:
+    """Why what the part keeps gives no verdict."""
+    if kept < _KEPT and part.reads_too(kept):
+        return (
+            f"; reads at random keep only {part.reads:.2f} of their speed in order, so seeks or a map that is not in "
+            "RAM may be all of it"
+        )
+    if kept <= _LOST and part.turns is not None and part.turns.again:
+        return ": what slows writes down does not ask where they go, as a full cache or a limit by time"
+    return f": less than a page map keeps ({_KEPT}), more than merges leave ({_LOST}, and falling)"
+
+
+def _plot_part(part: _Part) -> Plot:
+    rate = Series("random, each batch flushed", part.written, part.rates, "line")
+    level = Series("in order, after as much", part.written, part.ordered, "line")
+    title = "Overwriting an eighth of an empty drive"
+    return Plot(title, "written [capacities]", "bandwidth [B/s]", (rate, level), y_log=True)
+
+
+def _plot_curves(curves: list[Curve]) -> Plot:
+    lines = tuple(
+        Series(f"first {one.share:.0%}", one.written, one.bandwidth_bytes_per_s, "line")
+        for one in curves
+    )
+    title = "Random writes of 64 KiB from empty on"
+    mark = Mark(curves[-1].knee, "knee of all of the drive")
+    return Plot(title, "written [capacities]", "bandwidth [B/s]", lines, (mark,), y_log=True)

@@ -1,0 +1,201 @@
+"""Whether anything speaks against a target being a drive of flash.
+
+Virtual disks and disks behind a cache answer from memory, and a probe of them tells about the cache. They give
+themselves away: a longer request costs no more, data come faster than any interface carries them, or sooner than flash
+can be read. Disks seek: a read takes the longer the farther it lies from the one before.
+
+That nothing speaks against flash makes no flash: ``kind.py`` asks for signs of it in what later probes saw.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.drive.findings import Finding, Plot, Series, unknown
+from flashwright.probing.probes.clustered_page import write_and_flush
+from flashwright.target.question import Context, Cost, kib
+from flashwright.target.stats import chance_above
+
+__all__ = ["Plausible"]
+
+Array = npt.NDArray[np.float64]
+
+_KIB, _MIB = 1 << 10, 1 << 20
+_SIZES = (4 * _KIB, 16 * _KIB, 64 * _KIB, 256 * _KIB)
+_LONG, _DEPTH = _MIB, 32
+_REPEATS = {"quick": 64, "full": 256}
+_REGION = {"quick": 512 * _MIB, "full": 1 << 30}
+# PCI Express 5.0 with four lanes carries less than 16 GB/s, 6.0 twice that in theory; no drive of ours comes near.
+_RATE_MAX = 20e9
+# Flash takes 20 us and more for a read of cells; what is below 1 us did not leave the machine's memory.
+_LATENCY_MIN_NS = 1_000.0
+# A disk turns once in 8.3 ms (7,200 rpm), half a turn and a short way of the arm take 5; the slowest drive that we
+# drew, pages of 160 KiB over slow buses, takes 3.5.
+_LATENCY_MAX_NS = 4e6
+# 64 KiB against 4 KiB: neither more, nor less, which read-modify-write would make it. Large pages or many chips are
+# flat up to there too, so 256 KiB are looked at as well: a copy in memory takes some 50 us for those, beside the 100 to
+# 200 us that a virtual disk takes for any request.
+_FLAT = 1.1
+_FLAT_LONG = 1.5
+# Jumps between reads, as shares of what was written; the least is near. A disk takes longer for each step, by some
+# tenths of a millisecond in all; a map that is not in RAM knows near and far alone.
+_JUMPS = (1 / 4096, 1 / 256, 1 / 32, 1 / 8, 1 / 2)
+_STEPS, _STEP_CHANCE, _SEEK_NS, _SEEK_SHARE = 3, 0.001, 2e5, 0.2
+
+
+class Plausible:
+    """A drive of flash, or something else."""
+
+    NAME: ClassVar[str] = "plausible"
+    ABOUT: ClassVar[str] = (
+        "Whether times speak against flash: virtual and cached disks cost the same for 4 and 64 KiB, or are faster "
+        "than any interface; disks are slow or seek. Flash is told only once `mapping` saw overwriting slow "
+        "it down and a purge undo that."
+    )
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("kind-of-device",)
+    READS_ALONE: ClassVar[bool] = True
+
+    def cost(self, context: Context) -> Cost:
+        """Fills a region, then some hundred requests of each size."""
+        repeats, region = _REPEATS[context.mode], _region(context)
+        sizes = sum(_SIZES) * repeats
+        written = 0 if context.target.read_only else region + sizes
+        seeks = 2 * len(_JUMPS) * repeats
+        requests = 3 * len(_SIZES) * repeats + repeats + written // _MIB + seeks
+        return Cost(sizes + repeats * _LONG + seeks * _SIZES[0], written, requests)
+
+    def run(self, context: Context) -> list[Finding]:
+        """Time reads and writes of four sizes, and long reads side by side."""
+        return [_kind(context)]
+
+
+def _region(context: Context) -> int:
+    return context.down(min(context.target.capacity_bytes, _REGION[context.mode]))
+
+
+def _kind(context: Context) -> Finding:
+    target, region = context.target, _region(context)
+    repeats, rng = _REPEATS[context.mode], context.rng("plausible")
+    sizes = np.unique([context.up(size) for size in _SIZES])
+    if region < 16 * _LONG:
+        why = f"The target has {kib(region)}, too little for reads all over it."
+        return unknown("kind-of-device", why)
+
+    def places(size: int, count: int) -> npt.NDArray[np.int64]:
+        return rng.integers(0, region // size, count) * size
+
+    curves: dict[str, Array] = {}
+    if target.writes_allowed:
+        # What was never written is read from no flash.
+        target.fill(end_bytes=region)
+        curves["write and flush"] = np.array(
+            [
+                write_and_flush(target, places(int(size), repeats), np.full(repeats, size))
+                for size in sizes
+            ]
+        )
+    context.progress(0.4)
+    curves["read"] = np.array(
+        [target.play("read", places(int(size), repeats), int(size)).latency_ns for size in sizes]
+    )
+    context.progress(0.7)
+    many = target.play("read", places(_LONG, repeats), _LONG, depth=_DEPTH)
+    rate = repeats * _LONG / max(many.duration_ns, 1.0) * 1e9
+    jumps = _jumps(context, region)
+    context.progress(1.0)
+
+    reasons = [*_reasons(curves, sizes, rate), *_seeks(jumps)]
+    plot = _plot(curves, sizes)
+    small_ns = float(np.median(curves["read"][0]))
+    figures = {"read_small_ns": small_ns, "read_rate_B/s": rate}
+    figures |= {f"{name.split()[0]}_64_over_4_KiB": _flatness(c) for name, c in curves.items()}
+    figures |= {f"read_{share:g}_away_ns": float(np.median(jumps[share])) for share in jumps}
+    if reasons:
+        return unknown("kind-of-device", " ".join(reasons), "", (plot,), **figures, against=1.0)
+    why = (
+        f"A read of {kib(int(sizes[0]))} takes {small_ns / 1e3:.0f} us, one of 64 KiB {_flatness(curves['read']):.2f} "
+        f"times as long, and {_DEPTH} reads at a time come at {rate / 1e6:,.0f} MB/s: that is consistent with flash, "
+        "but no sign of it."
+    )
+    return unknown("kind-of-device", why, "", (plot,), **figures)
+
+
+def _jumps(context: Context, region: int) -> dict[float, Array]:
+    """Times of reads by how far they lie from the one before, as a share of what was written."""
+    target, rng, size = context.target, context.rng("plausible.jumps"), context.up(_SIZES[0])
+    slots, times = region // size, {}
+    for share in _JUMPS:
+        away = max(int(share * slots), 1)
+        starts = rng.integers(0, slots - away, _REPEATS[context.mode])
+        # Forwards and backwards by turns.
+        pairs = np.stack([starts, starts + away], axis=1)
+        pairs[1::2] = pairs[1::2, ::-1]
+        # Each pair is begun somewhere, so that only the way to the second counts.
+        times[share] = target.play("read", pairs.ravel() * size, size).latency_ns[1::2]
+    return times
+
+
+def _seeks(times: dict[float, Array]) -> list[str]:
+    """What the jumps say against flash."""
+    shares = sorted(times)
+    rises = sum(
+        chance_above(times[far], times[near]) < _STEP_CHANCE
+        for near, far in itertools.pairwise(shares)
+    )
+    near, far = (float(np.median(times[share])) for share in (shares[0], shares[-1]))
+    if rises < _STEPS or far - near < max(_SEEK_NS, _SEEK_SHARE * near):
+        return []
+    return [
+        f"Reads take the longer the farther they lie from the one before, {near / 1e6:.2g} to {far / 1e6:.2g} ms in "
+        f"{rises} of {len(shares) - 1} steps: a disk seeks so."
+    ]
+
+
+def _flatness(curve: Array, size: int = 2) -> float:
+    """What a size, by default the third, costs in units of the first."""
+    return float(np.median(curve[size]) / max(float(np.median(curve[0])), 1.0))
+
+
+def _is_flat(curve: Array) -> bool:
+    return 1 / _FLAT < _flatness(curve) < _FLAT and _flatness(curve, 3) < _FLAT_LONG
+
+
+def _reasons(
+    curves: dict[str, Array], sizes: npt.NDArray[np.int64], rate_bytes_per_s: float
+) -> list[str]:
+    """What speaks against flash, a sentence each."""
+    reasons = []
+    small_ns = float(np.median(curves["read"][0]))
+    if all(_is_flat(curve) for curve in curves.values()):
+        reasons.append(
+            f"Requests of {kib(int(sizes[2]))} cost what requests of {kib(int(sizes[0]))} cost, and even "
+            f"{kib(int(sizes[3]))} hardly more, as with a virtual disk or a cache before the drive."
+        )
+    if small_ns < _LATENCY_MIN_NS:
+        reasons.append(f"Reads take {small_ns:.0f} ns, which is memory, not a drive.")
+    if rate_bytes_per_s > _RATE_MAX:
+        reasons.append(
+            f"Reads come at {rate_bytes_per_s / 1e9:.0f} GB/s, more than any drive interface carries."
+        )
+    if small_ns > _LATENCY_MAX_NS:
+        reasons.append(
+            f"Small random reads take {small_ns / 1e6:.1f} ms, as long as a seek of a rotating disk."
+        )
+    return reasons
+
+
+def _plot(curves: dict[str, Array], sizes: npt.NDArray[np.int64]) -> Plot:
+    x = sizes.astype(np.float64)
+    series = []
+    for name, curve in curves.items():
+        shown = curve[:, :32]
+        series.append(Series(name, np.repeat(x, shown.shape[1]), shown.ravel()))
+        series.append(
+            Series(f"{name}: median", x, np.median(curve, axis=1).astype(np.float64), "line")
+        )
+    title = "Random requests by size"
+    return Plot(title, "request size [B]", "latency [ns]", tuple(series), x_log=True, y_log=True)

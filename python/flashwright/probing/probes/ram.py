@@ -1,0 +1,79 @@
+"""Whether RAM that no flush empties takes writes: what they and their flushes take after rests, beside reads."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.target.target import Target
+
+__all__ = ["NO_PROGRAM", "READS", "REPEATS", "after_rests", "takes_writes"]
+
+Array = npt.NDArray[np.float64]
+
+NO_PROGRAM = 0.5
+"""Below this share of a read a write and its flush have programmed nothing.
+
+Programming takes longer than reading in all flash there is. One half, since a read may load its piece of a map first.
+"""
+REPEATS, READS = 8, 64
+"""Places that are written before and after a rest, and reads beside them."""
+# In such a rest a die ends tens of programs.
+_REST_NS = 100e6
+
+
+def after_rests(
+    target: Target, size_bytes: int, end_bytes: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Times of writes with their flushes, each after a rest, and of reads of as much.
+
+    A place is written before the rest as well, so that its entry of a map is in RAM.
+
+    Parameters
+    ----------
+    target : Target
+        Written up to `end_bytes`.
+    size_bytes, end_bytes : int
+        Of each request, and where they lie.
+    rng : numpy Generator
+        Draws the places.
+
+    Returns
+    -------
+    written, read : array
+        Nanoseconds.
+
+    Examples
+    --------
+    >>> with Target("sim:default") as drive:
+    ...     _ = drive.fill(end_bytes=1 << 20)
+    ...     written, read = after_rests(drive, 4096, 1 << 20, np.random.default_rng(1))
+    >>> bool(np.median(written) < NO_PROGRAM * np.median(read))
+    False
+    """
+    slots = end_bytes // size_bytes
+    written = np.empty(REPEATS)
+    for at, place in enumerate(rng.integers(0, slots, REPEATS).tolist()):
+        target.play("write", [place * size_bytes], size_bytes)
+        target.idle(_REST_NS)
+        latency = float(target.play("write", [place * size_bytes], size_bytes).latency_ns[0])
+        written[at] = latency + target.flush()
+    read = target.play("read", rng.integers(0, slots, READS) * size_bytes, size_bytes).latency_ns
+    return written, read
+
+
+def takes_writes(target: Target, size_bytes: int, rng: np.random.Generator) -> bool:
+    """Whether writes to a full drive and their flushes end, after rests, before anything can have been programmed.
+
+    Parameters
+    ----------
+    target : Target
+        Written all over.
+    size_bytes : int
+        Of each write.
+    rng : numpy Generator
+        Draws the places.
+    """
+    end = target.capacity_bytes // size_bytes * size_bytes
+    written, read = after_rests(target, size_bytes, end, rng)
+    return bool(np.median(written) < NO_PROGRAM * np.median(read))

@@ -1,0 +1,233 @@
+"""Whether minutes of load slow all of a drive down, and how much rest undoes that.
+
+Drives hold themselves back when they are hot, or when a budget of work is spent. The thermometer is reads of a place
+that the load leaves alone::
+
+    reads      ~~~~~~___________      ___~~~~~
+    load             writes in order, then reads      rest
+
+What else slows writes down in minutes, and the arm that tells it apart: a cache of writes that fills, and cleaning (it
+is reads that are looked at, of a place that is never written again, after a flush); a map that the load pushes out of
+RAM (a first pass over the place does not count); wear and age (rest undoes neither, so without recovery there is no
+verdict).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.cliffs import size_of
+from flashwright.probing.probes.overwriting import LEAST_BYTES
+from flashwright.target.question import UNTESTED, Context, Cost
+from flashwright.target.stats import mad
+from flashwright.target.target import Kind
+
+__all__ = ["Throttling"]
+
+Array = npt.NDArray[np.float64]
+
+_PLACE = 16 << 20
+_DEPTH = 32
+# Load in seconds of the drive's time, two fifths of it writes at most, and what is written and read of it at most. Each
+# part of it, a share of the capacity, is followed by a look.
+_SECONDS, _WRITES = {"quick": 60.0, "full": 600.0}, 0.4
+# The last part and looks come on top of that time.
+_PARTS_TOO = 1.5
+_CAPACITIES = {"write": {"quick": 1.0, "full": 4.0}, "read": {"quick": 48.0, "full": 480.0}}
+_BYTES = {"quick": 256 << 30, "full": 2 << 40}
+_PART, _PART_BYTES = 1 / 8, 1 << 30
+# What is left of the speed of reads, and what rest must bring back.
+_FELL, _BACK, _KEPT = 0.85, 0.92, 0.93
+_RESTS_S = tuple(float(2**k) for k in range(9))
+_LOOKS = 3
+_KINDS: tuple[Kind, ...] = ("write", "read")
+_SUREST = 0.95
+
+
+class Throttling:
+    """The speed that is left after minutes of load, and the rest that brings it back."""
+
+    NAME: ClassVar[str] = "throttling"
+    ABOUT: ClassVar[str] = (
+        "Whether minutes of load slow all of the drive down, as by heat or a budget, to which share, and how much rest "
+        "undoes it: reads of a place that the load leaves alone."
+    )
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("throttled-share", "throttle-recovery")
+
+    def cost(self, context: Context) -> Cost:
+        """A fill of the place, the load, and looks in between."""
+        part, place = _part(context), _place(context)
+        writes, reads = (_parts(context, kind) for kind in _KINDS)
+        looks = (writes + reads + len(_RESTS_S) + 10) * (_LOOKS + 1) * place
+        written, read = writes * part + 2 * place, reads * part + looks
+        requests = (written + read) // size_of(context) + writes + reads
+        return Cost(read, written, requests, _PARTS_TOO * _SECONDS[context.mode])
+
+    def run(self, context: Context) -> list[Finding]:
+        """Look, load, look again, and rest."""
+        target = context.target
+        if target.capacity_bytes < LEAST_BYTES:
+            why = f"the target has {target.capacity_bytes:,} B, too little for a place beside the load"
+            return [unknown("throttled-share", why), unknown("throttle-recovery", why, "ns")]
+        thermometer = _Thermometer(context)
+        cold = [thermometer.look() for _ in range(4)]
+        times, speeds = thermometer.load(context)
+        context.progress(0.8)
+        hot = float(np.median(speeds[-5:]))
+        return _decide(np.array(cold), times, speeds, hot, thermometer)
+
+
+def _place(context: Context) -> int:
+    size = size_of(context)
+    return max(min(_PLACE, context.target.capacity_bytes // 8) // size, 1) * size
+
+
+def _part(context: Context) -> int:
+    return context.down(min(int(context.target.capacity_bytes * _PART), _PART_BYTES))
+
+
+def _parts(context: Context, kind: Kind) -> int:
+    most = _CAPACITIES[kind][context.mode] * context.target.capacity_bytes
+    return max(int(min(most, _BYTES[context.mode])) // _part(context), 1)
+
+
+class _Thermometer:
+    """Reads of a place that nothing else touches."""
+
+    def __init__(self, context: Context) -> None:
+        self.target, self.size, self.place = context.target, size_of(context), _place(context)
+        self.slots = self.target.capacity_bytes // self.size
+        self.first = self.place // self.size
+        self.write()
+
+    def write(self) -> None:
+        """Write the place."""
+        self.target.play("write", np.arange(self.first) * self.size, self.size, depth=_DEPTH)
+        self.target.flush()
+
+    def look(self) -> float:
+        """Bytes per second, the median of some passes after one that does not count."""
+        offsets = np.arange(self.first) * self.size
+        speeds = []
+        for _ in range(_LOOKS + 1):
+            took = self.target.play("read", offsets, self.size, depth=_DEPTH).duration_ns
+            speeds.append(self.place / max(took, 1.0) * 1e9)
+        return float(np.median(speeds[1:]))
+
+    def load(self, context: Context) -> tuple[Array, Array]:
+        """Writes in order and then reads, with a look after each part: when, and how fast."""
+        target = self.target
+        count = max(_part(context) // self.size, 1)
+        beyond = self.slots - self.first
+        begun, at, limit = target.now_ns, 0, _SECONDS[context.mode] * 1e9
+        times, speeds = [], []
+        for kind in _KINDS:
+            until = limit * (_WRITES if kind == "write" else 1.0)
+            for _ in range(_parts(context, kind)):
+                if target.now_ns - begun > until:
+                    break
+                places = (self.first + (at + np.arange(count)) % beyond) * self.size
+                target.play(kind, places, self.size, depth=_DEPTH)
+                at += count
+                target.flush()
+                speeds.append(self.look())
+                times.append(float(target.now_ns - begun))
+                context.progress(0.8 * min((target.now_ns - begun) / limit, 1.0))
+        return np.array(times), np.array(speeds)
+
+
+def _decide(
+    cold: Array, times: Array, speeds: Array, hot: float, thermometer: _Thermometer
+) -> list[Finding]:
+    fresh = float(np.median(cold))
+    share = hot / fresh
+    noise = max(mad(speeds / fresh), mad(cold / fresh))
+    figures = {
+        "fresh_bytes_per_s": fresh,
+        "loaded_bytes_per_s": hot,
+        "loaded_ns": float(times[-1]) if times.size else 0.0,
+        "least_share": float(speeds.min() / fresh),
+    }
+    plot = Plot(
+        "Reads of a place that the load leaves alone",
+        "load [ns]",
+        "bandwidth [B/s]",
+        (Series("after each part of the load", times, speeds, "line"),),
+        (Mark(float(times[-1]), "rest"),),
+    )
+    seen = (
+        f"after {times[-1] / 1e9:.0f} s of load, reads of a place that it left alone have {share:.2f} of their speed "
+        f"({fresh / 1e6:,.0f} MB/s)"
+    )
+
+    def told(why: str) -> list[Finding]:
+        return [
+            unknown("throttled-share", why, "", (plot,), **figures),
+            unknown("throttle-recovery", why, "ns", (), **figures),
+        ]
+
+    if float(np.quantile(speeds, 0.1)) > _KEPT * fresh:
+        why = f"{seen}: so long a load does not slow it down."
+        return [
+            Finding(
+                "throttled-share", "absent", None, "", None, None, _SUREST, why, (plot,), figures
+            ),
+            Finding(
+                "throttle-recovery", "absent", None, "ns", None, None, _SUREST, why, (), figures
+            ),
+        ]
+    if share > _FELL or noise > 0.5 * (1 - share):
+        return told(f"{seen}: too near to tell.")
+    target = thermometer.target
+    rested, needed = 0.0, None
+    for rest_s in _RESTS_S:
+        target.idle(rest_s * 1e9)
+        rested += rest_s
+        # Shortly, so that looking is no load.
+        if thermometer.look() >= _BACK * fresh:
+            needed = rested
+            break
+    if needed is None:
+        why = f"{seen}; {rested:.0f} s of rest do not bring it back"
+        late = thermometer.look()
+        thermometer.write()
+        anew = thermometer.look()
+        if hot < _KEPT * late or anew < _BACK * fresh:
+            return told(f"{why}: age, or a longer rest.")
+        # That a limit which rest does not lift ends by writing the place is not tested.
+        why += (
+            f" (the load left {hot / late:.2f} of what it has then), but written anew it is read at "
+            f"{anew / fresh:.2f} of its first speed: its data were moved to slower cells, and nothing limits the drive."
+        )
+        return [
+            Finding(name, "absent", None, unit, None, None, UNTESTED, why, plots, figures)
+            for name, unit, plots in (
+                ("throttled-share", "", (plot,)),
+                ("throttle-recovery", "ns", ()),
+            )
+        ]
+    again = thermometer.look()
+    sure = _SUREST if again >= _KEPT * fresh else UNTESTED
+    why = f"{seen}; {needed:.0f} s of rest bring it back ({again / fresh:.2f})."
+    low, high = (float(q) / fresh for q in np.quantile(speeds[-5:], (0.0, 1.0)))
+    return [
+        Finding(
+            "throttled-share", "found", round(share, 3), "", low, high, sure, why, (plot,), figures
+        ),
+        Finding(
+            "throttle-recovery",
+            "found",
+            round(needed * 1e9),
+            "ns",
+            0.5 * needed * 1e9,
+            needed * 1e9,
+            sure,
+            why,
+            (),
+            figures,
+        ),
+    ]

@@ -1,0 +1,141 @@
+"""Findings that are seen but not reported as verdicts: too unsteady, in doubt, or contradicted by others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flashwright.drive.findings import Finding
+from flashwright.probing.pages import amount
+from flashwright.target.question import kib
+
+__all__ = ["doubted_by", "not_of_map", "not_of_one_lane", "not_of_rows", "sure"]
+
+# What more than half of the resamplings contradict is no verdict.
+_LEAST_CONFIDENCE = 0.5
+# A read takes this many times what it takes when repeated where it has to load its entry of a map first.
+_LOADS = 1.1
+# No block of flash has fewer pages than this; small-block NAND has 32.
+_PAGES_LEAST = 16
+
+
+def sure(finding: Finding) -> Finding:
+    """The finding, or none where more of the evidence speaks against it than for it."""
+    if finding.verdict == "unknown" or finding.confidence >= _LEAST_CONFIDENCE:
+        return finding
+    return _withheld(finding, f"too unsteady: {finding.confidence:.0%} of the evidence agrees")
+
+
+def doubted_by(finding: Finding, doubt: str) -> Finding:
+    """A finding on what may be no drive: what was seen, but no verdict."""
+    if finding.verdict == "unknown":
+        return finding
+    return _withheld(finding, f"{doubt} So this is not reported as a drive's:")
+
+
+def _withheld(finding: Finding, but: str) -> Finding:
+    """A finding that reports what was seen, but gives no verdict."""
+    seen = "none" if finding.verdict == "absent" else amount(finding.value, finding.unit)
+    return replace(
+        finding,
+        verdict="unknown",
+        value=None,
+        low=None,
+        high=None,
+        confidence=0.0,
+        why=f"{but} {seen}. {finding.why}",
+    )
+
+
+def not_of_rows(block: Finding, stripe: Finding | None) -> Finding:
+    """The clustered block, or none where it has fewer rows of pages than blocks have.
+
+    Long writes also recur with rows of pages that all units program at once, where RAM collects them.
+
+    Parameters
+    ----------
+    block, stripe : Finding
+        As they were found.
+
+    Examples
+    --------
+    >>> stripe = Finding("stripe", "found", 131072, "B")
+    >>> not_of_rows(Finding("clustered-block", "found", 786432, "B", confidence=0.85), stripe).verdict
+    'unknown'
+    >>> not_of_rows(Finding("clustered-block", "found", 8388608, "B", confidence=0.85), stripe).verdict
+    'found'
+    """
+    if stripe is None or block.verdict != "found" or stripe.verdict != "found":
+        return block
+    rows = float(block.value or 0) / float(stripe.value or 1)
+    if rows >= _PAGES_LEAST:
+        return block
+    return _withheld(
+        block,
+        f"writes in order go to all units every {kib(float(stripe.value or 0))}, and no block has fewer than "
+        f"{_PAGES_LEAST} pages; rows of pages that are programmed together look the same. So this is no block:",
+    )
+
+
+def not_of_map(buffer: Finding, reach: Finding | None) -> Finding:
+    """What is kept of reads, or none where reads that are repeated save their entries of a map as well.
+
+    A cache of entries makes repeated reads faster too, up to some size, though each is read from flash. It shows where
+    a place is read faster again after more than the found cache of data has been read elsewhere.
+
+    Parameters
+    ----------
+    buffer, reach : Finding
+        As they were found.
+
+    Examples
+    --------
+    >>> loads = Finding("map-reach", "unknown", figures={"first_over_again": 1.9})
+    >>> not_of_map(Finding("read-buffer", "found", 55984128, "B", confidence=0.9), loads).verdict
+    'unknown'
+    >>> not_of_map(Finding("read-buffer", "found", 55984128, "B", confidence=0.9), None).verdict
+    'found'
+    """
+    again = 1.0 if reach is None else reach.figures.get("first_over_again", 1.0)
+    if buffer.verdict != "found" or again <= _LOADS:
+        return buffer
+    return _withheld(
+        buffer,
+        f"a place takes {again:.2f} times what it takes when read again, though so much else was read meanwhile: what "
+        "is kept may be entries of a map and no data. So this is no cache of reads:",
+    )
+
+
+def not_of_one_lane(
+    found: Finding, units: Finding | None, ahead: Finding | None, reach: Finding | None
+) -> Finding:
+    """One unit by pairs of reads, and what rests on it, unless reads bring or load more than their data.
+
+    What a drive reads ahead, or loads of its map, may take units that others wait for, so that any two reads wait.
+
+    Parameters
+    ----------
+    found : Finding
+        The units, the stripe or the program.
+    units, ahead, reach : Finding or None
+        The units, whether the drive reads ahead, and the reach of its map.
+
+    Examples
+    --------
+    >>> one = Finding("parallel-units", "found", 1, "units", confidence=0.9, figures={"sharing_units": 1.0})
+    >>> no = Finding("prefetch", "found", "no")
+    >>> loads = Finding("map-reach", "unknown", figures={"first_over_again": 1.9})
+    >>> [not_of_one_lane(one, one, Finding("prefetch", "found", ahead), None).verdict for ahead in ("yes", "no")]
+    ['unknown', 'found']
+    >>> not_of_one_lane(one, one, no, loads).verdict
+    'unknown'
+    """
+    alone = units is not None and units.value == 1 and units.figures.get("sharing_units") == 1.0
+    ahead_too = ahead is not None and ahead.value != "no"
+    loads = reach is not None and reach.figures.get("first_over_again", 1.0) > _LOADS
+    if found.verdict == "unknown" or not alone or not (ahead_too or loads):
+        return found
+    return _withheld(
+        found,
+        "any two reads wait for each other, but each may read ahead or load an entry of a map, which may take units "
+        "that others wait for. So this is not reported:",
+    )

@@ -1,0 +1,437 @@
+"""What a run found."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+
+from flashwright.errors import MissingResultError, WorkloadError
+from flashwright.simulation.parts import (
+    Latencies,
+    Settled,
+    Snapshots,
+    Warned,
+    amplifications_differ,
+)
+from flashwright.simulation.run_report import Report
+from flashwright.support.arguments import checked
+from flashwright.support.core import _core
+from flashwright.support.files import write_beside
+from flashwright.support.tablefiles import write_parquet
+from flashwright.support.tabular import Tabular, arrow_array, of_rows
+from flashwright.traces.requests import request_table
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from flashwright.simulation.pages import RunsPage
+from flashwright.simulation.flat_figures import flat_figures, runs_html, table
+from flashwright.simulation.over_seeds import FIGURES, groups_of
+
+__all__ = [
+    "RunResult",
+    "Runs",
+    "flat_figures",
+    "table",
+]
+
+
+class Reported:
+    """What can be written as an HTML page, and its charts as files: for results that say what their page is."""
+
+    def _page(self, title: str | None) -> RunsPage:
+        raise TypeError(f"{type(self).__name__} has no page")
+
+    @checked()
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write an HTML page that needs nothing else.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        title : str, optional
+            Its heading.
+        """
+        self._page(title).report(path)
+
+    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
+        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+
+        Parameters
+        ----------
+        folder : path
+            Where the files go; it is made if it is not there.
+        title : str, optional
+            What the figures are of; it stands in their metadata.
+
+        Returns
+        -------
+        list of Path
+            The files: ``NN-name.svg`` and ``NN-name.csv``.
+        """
+        return self._page(title).figures(folder)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunResult(Reported, Tabular):
+    """What a run found, with all it takes to run it again.
+
+    Attributes
+    ----------
+    json : dict
+        The documented figures, by the names in which ``--json`` writes them: a
+        :class:`flashwright.simulation.run_report.Report`.
+    windows : pyarrow.Table
+        The time series, a row for each window; units in the names of the columns.
+    erases_per_block, valid_per_block : array of uint32
+        Erases of each block, and valid pages of each block at the end.
+    response_distribution : dict
+        For ``all``, ``read`` and ``write``: times in nanoseconds, and the share of requests at or below.
+    violations : tuple of str
+        What the verify mode found wrong; empty where all is well or nothing was verified.
+    label : str
+        What the run is called in comparisons.
+    varied : mapping
+        What a comparison set for this run, by the key that it varied.
+    closeup : pyarrow.Table or None
+        Consecutive requests in order of submission, where they were asked for: ``request`` (its number, from 0 where
+        measuring begins), ``arrival_ns``, ``queue_ns`` (arrival to start), ``service_ns`` (start to completion),
+        ``kind``, ``lpn`` (first page), ``pages``, ``flash_ops`` (set off by it, cleaning included), ``erases``.
+
+    snapshots : Snapshots or None
+        All blocks at moments of the run, where they were asked for.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd
+    >>> run = Ssd.named("default").play(
+    ...     "uniform", requests=2_000, keep_requests=True, closeup=(1_000, 100)
+    ... )
+    >>> run.closeup["request"][0].as_py(), run.closeup.num_rows
+    (1000, 100)
+    >>> run
+    RunResult(default: uniform, 2,000 requests, write amplification 1.000)
+    >>> run.requests().column_names
+    ['arrival_ns', 'start_ns', 'completion_ns', 'kind', 'lpn', 'pages', 'flash_ops', 'erases']
+    >>> run.to_pandas()["iops"].describe()["count"]
+    np.float64(200.0)
+    """
+
+    json: Report
+    windows: pa.Table
+    erases_per_block: npt.NDArray[np.uint32]
+    valid_per_block: npt.NDArray[np.uint32]
+    response_distribution: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]]
+    violations: tuple[str, ...]
+    label: str
+    varied: Mapping[str, object] = field(default_factory=dict)
+    closeup: pa.Table | None = field(default=None, repr=False)
+    snapshots: Snapshots | None = field(default=None, repr=False)
+    _requests: pa.Table | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, report: _core._Report, label: str | None = None) -> RunResult:
+        """Made from what the core reports."""
+        figures = json.loads(report["json"])
+        return cls(
+            json=figures,
+            windows=_described(_table(report["windows"]), figures),
+            erases_per_block=report["erases_per_block"],
+            valid_per_block=report["valid_per_block"],
+            response_distribution=dict(report["response_distribution"]),
+            violations=tuple(figures["violations"]),
+            label=figures["config"]["name"] if label is None else label,
+            closeup=None
+            if report["closeup"] is None
+            else _described(_closeup_table(report["closeup"]), figures),
+            snapshots=None if report["snapshots"] is None else Snapshots(**report["snapshots"]),
+            _requests=None
+            if report["requests"] is None
+            else _described(request_table(report["requests"]), figures),
+        )
+
+    def labelled(self, label: str) -> RunResult:
+        """The same result under another name."""
+        return replace(self, label=label)
+
+    def with_varied(self, varied: Mapping[str, object]) -> RunResult:
+        """The same result as one run of a comparison that set `varied`."""
+        return replace(self, varied=dict(varied))
+
+    def with_violation(self, what: str) -> RunResult:
+        """The same result with something more that is wrong."""
+        figures = copy.deepcopy(self.json)
+        violations = (what, *self.violations)
+        figures["violations"] = list(violations)
+        figures["verify"] = {"enabled": True, "violations": len(violations)}
+        figures["note"] = what
+        return replace(self, json=figures, violations=violations)
+
+    @property
+    def write_amplification(self) -> float | None:
+        """Flash pages programmed per page that the host asked to write; None if it wrote none.
+
+        A page that a request writes in part counts as a page; :attr:`write_amplification_bytes` is per byte. Below 1
+        where buffers take writes; ``json["write_amplification_into_flash"]`` is per page that they let through.
+        """
+        return self.json["write_amplification"]
+
+    @property
+    def write_amplification_bytes(self) -> float | None:
+        """Bytes programmed per byte that the host wrote, as drives count it; None if it wrote none.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play("uniform:write=1,size=512", requests=1000)
+        >>> run.write_amplification, run.write_amplification_bytes
+        (1.0, 8.0)
+        """
+        return self.json["write_amplification_bytes"]
+
+    @property
+    def settled(self) -> Settled:
+        """Whether the figures are of a drive that had settled under the workload."""
+        found = self.json["settled"]
+        assert found is not None, "a run has a verdict; only replays have none"
+        return Settled.of(found)
+
+    @property
+    def warnings(self) -> tuple[Warned, ...]:
+        """Where the figures do not mean what one would think, the most important first; empty where all is well."""
+        return tuple(Warned(**each) for each in self.json["warnings"])
+
+    @property
+    def latency_ns(self) -> Latencies:
+        """Response times of reads and writes together; see :meth:`latency_of` for one kind."""
+        return self.latency_of("all")
+
+    def latency_of(self, kind: Literal["all", "read", "write"]) -> Latencies:
+        """Response times of reads and writes together (``"all"``), of ``"read"`` or of ``"write"``."""
+        times, shares = self.response_distribution[kind]
+        by_kind: Mapping[str, Any] = self.json["response_time_ns"]
+        return Latencies(by_kind[kind], times, shares)
+
+    def requests(self) -> pa.Table:
+        """A row for each request, in order of completion.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``arrival_ns``, ``start_ns``, ``completion_ns``, ``kind``, ``lpn`` (first page), ``pages``,
+            ``flash_ops`` (set off by it, cleaning included), ``erases``.
+
+        Raises
+        ------
+        WorkloadError
+            If they were not kept.
+        """
+        if self._requests is None:
+            raise WorkloadError(
+                "the requests of this run were not kept",
+                "play it with keep_requests=True",
+            )
+        return self._requests
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the documented figures.
+
+        Parameters
+        ----------
+        path : path
+            The file; it appears once it is whole.
+        """
+        with write_beside(Path(path)) as part:
+            part.write_text(self.json_text(), encoding="utf-8")
+
+    def json_text(self) -> str:
+        """The documented figures as text."""
+        return json.dumps(self.json, indent=2) + "\n"
+
+    def to_arrow(self) -> pa.Table:
+        """The time series, as in :attr:`windows`; the figures of the whole run are a row of :func:`table`.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        return self.windows
+
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
+        """Write the time series as Parquet, whatever the name ends in; see :func:`write_table` for other formats.
+
+        Parameters
+        ----------
+        path : path
+            The file; it appears once it is whole.
+        """
+        write_parquet(self.windows, path)
+
+    def _page(self, title: str | None) -> RunsPage:
+        from flashwright.simulation.pages import RunsPage
+
+        return RunsPage([self], title or f"{self.json['config']['name']}: {self.json['workload']}")
+
+    def __repr__(self) -> str:
+        amplification = self.write_amplification
+        shown = (
+            "nothing written"
+            if amplification is None
+            else f"write amplification {amplification:.3f}"
+        )
+        if amplifications_differ(self.json):
+            shown += f" by pages, {self.write_amplification_bytes:.3f} by bytes"
+        requests = self.json["measured"]["requests"]
+        return f"RunResult({self.label}: {self.json['workload']}, {requests:,} requests, {shown})"
+
+    def _repr_html_(self) -> str:
+        return runs_html([self])
+
+
+class Runs(list[RunResult], Reported, Tabular):
+    """Runs side by side: a list that is also a table, with a row for each.
+
+    Attributes
+    ----------
+    notes : list of str
+        What a comparison has to say of them, such as which combinations were named twice.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd
+    >>> ssd = Ssd.named("default")
+    >>> runs = Runs(ssd.play("uniform", requests=500, seed=seed).labelled(f"seed {seed}") for seed in (1, 2))
+    >>> runs["seed 2"].json["seed"], runs[0].json["seed"]
+    (2, 1)
+    >>> runs.to_arrow()["label"].to_pylist()
+    ['seed 1', 'seed 2']
+    """
+
+    def __init__(self, runs: Iterable[RunResult] = ()) -> None:
+        super().__init__(runs)
+        self.notes: list[str] = []
+
+    @overload
+    def __getitem__(self, which: SupportsIndex | str) -> RunResult: ...
+    @overload
+    def __getitem__(self, which: slice) -> Runs: ...
+    def __getitem__(self, which: SupportsIndex | str | slice) -> RunResult | Runs:
+        """A run by its place or by its label, or several by a slice."""
+        if isinstance(which, str):
+            found = [run for run in self if run.label == which]
+            if len(found) == 1:
+                return found[0]
+            if found:
+                raise MissingResultError(
+                    f"run: found {len(found)} of the label {which!r}, expected one",
+                    "take it by its place, such as runs[0]",
+                )
+            labels = ", ".join(repr(run.label) for run in self)
+            raise MissingResultError(f"run: found {which!r}, expected one of {labels}")
+        if isinstance(which, slice):
+            return Runs(super().__getitem__(which))
+        return super().__getitem__(which)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each run: what was varied and its figures, by :func:`table` without the configuration.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        return table(self, config=False)
+
+    def over_seeds(self) -> pa.Table:
+        """A row for each combination that was played with several seeds: means and 95 % intervals.
+
+        Returns
+        -------
+        pyarrow.Table
+            What was varied beside the seed, ``seeds`` (how many), ``different`` (how many of their runs differ),
+            ``settled`` (runs that had settled), ``interval`` (what intervals are taken over), and for each figure its
+            mean and ``….ci95``, half the width of the 95 % interval. Over seeds that is of the mean, by Student's t.
+            Where the seed changes nothing, so that ``different`` is 1, it is over parts of the run, where they tell
+            (:func:`flashwright.simulation.over_seeds.interval_of_run`).
+
+        Examples
+        --------
+        >>> from flashwright import Ssd, compare
+        >>> ssd = Ssd.named("default").with_(blocks_per_plane=64)
+        >>> runs = compare(ssd, "uniform", {"gc.victim": ["greedy"]}, requests=20_000, seeds=3)
+        >>> row = runs.over_seeds().to_pylist()[0]
+        >>> row["gc.victim"], row["seeds"], row["settled"], row["write_amplification.ci95"] < 0.1
+        ('greedy', 3, 3, True)
+        """
+        rows = []
+        for group in groups_of(self):
+            row: dict[str, object] = dict(group.varied)
+            row |= {
+                "seeds": len(group.runs),
+                "different": group.different,
+                "settled": group.settled,
+                "interval": group.interval,
+            }
+            for name in FIGURES:
+                found = group.figures.get(name)
+                row[name] = None if found is None else found.mean
+                row[f"{name}.ci95"] = None if found is None else found.ci95
+            rows.append(row)
+        return of_rows(rows)
+
+    def _page(self, title: str | None) -> RunsPage:
+        from flashwright.simulation.pages import RunsPage
+
+        keys = dict.fromkeys(key for run in self for key in run.varied)
+        return RunsPage(self, title or ", ".join(keys) or "Runs")
+
+    def _repr_html_(self) -> str:
+        return runs_html(self)
+
+
+def _table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    """A table in which a missing figure is null."""
+    import pyarrow as pa
+
+    arrays = {name: arrow_array(values) for name, values in columns.items()}
+    arrays["response_p99_ns"] = arrow_array(columns["response_p99_ns"], "uint64")
+    return pa.table(arrays)
+
+
+def _closeup_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
+    import numpy as np
+    import pyarrow as pa
+
+    order = np.argsort(columns["request"], kind="stable")
+    rows = request_table({name: values[order] for name, values in columns.items()})
+    start = columns["start_ns"][order]
+    times = {
+        "request": rows["request"],
+        "arrival_ns": rows["arrival_ns"],
+        "queue_ns": pa.array(start - columns["arrival_ns"][order]),
+        "service_ns": pa.array(columns["completion_ns"][order] - start),
+    }
+    rest = ("kind", "lpn", "pages", "flash_ops", "erases")
+    return pa.table(times | {name: rows[name] for name in rest})
+
+
+def _described(table: pa.Table, figures: dict[str, Any]) -> pa.Table:
+    """The table with what made it in its metadata, so that a file tells by itself what was played.
+
+    A stand-in for a trace says so here as it does everywhere.
+    """
+    made_by = {
+        "flashwright.version": figures["version"],
+        "flashwright.drive": figures["config"]["name"],
+        "flashwright.workload": figures["workload"],
+        "flashwright.workload_notes": "; ".join(figures.get("workload_notes") or ()),
+        "flashwright.seed": str(figures["seed"]),
+    }
+    return table.replace_schema_metadata(made_by)

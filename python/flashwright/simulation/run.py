@@ -1,0 +1,409 @@
+"""A run while it goes: made, stepped, watched, saved, and its result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from flashwright.drive import policies
+from flashwright.errors import Interrupted, VerifyError, WorkloadError
+from flashwright.simulation.results import RunResult
+from flashwright.support.arguments import check_fields, checked
+from flashwright.support.core import _core, expect_arrays
+from flashwright.support.files import write_beside, write_or_warn
+from flashwright.support.progress import Progress
+from flashwright.support.sealed import expect_code, read_sealed, seal
+from flashwright.traces.fingerprint import TraceMark
+from flashwright.traces.workloads import Source, Trace
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["PlaySettings", "Run", "RunInterrupted", "RunSettings"]
+
+# A step is as long as this where the machine allows, so that Ctrl-C and progress bars feel alive.
+_STEP_S = 0.1
+_STEP_MIN = 256
+# What a saved run calls itself in its first line.
+_KIND = "saved-run"
+
+
+class PlaySettings(TypedDict, total=False):
+    """The settings of a run as keywords, for calls that hand them on; see :meth:`flashwright.Ssd.play` for each."""
+
+    seed: int
+    requests: int | None
+    depth: int | None
+    time_scale: float | None
+    warmup: int
+    window: str | None
+    keep_requests: bool
+    closeup: tuple[int, int] | None
+    snapshots: int | None
+    verify: bool
+    audit_every: int
+    policies: Sequence[policies.Given]
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """What a run is made of beside drive and workload; see :meth:`flashwright.Ssd.play` for each."""
+
+    seed: int = 1
+    requests: int | None = None
+    depth: int | None = None
+    time_scale: float | None = None
+    warmup: int = 0
+    window: str | None = None
+    keep_requests: bool = False
+    closeup: tuple[int, int] | None = None
+    snapshots: int | None = None
+    verify: bool = False
+    audit_every: int = 0
+    policies: Sequence[policies.Given] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, "policies")
+
+    def to_json(self, preconditioning: str) -> str:
+        """The form in which the core takes them; checks what the core can't say as well."""
+        _expect("seed", self.seed, 0, 2**64 - 1)
+        if self.requests is not None:
+            _expect("requests", self.requests, 1, 2**63)
+        if self.depth is not None:
+            _expect("depth", self.depth, 1, 1 << 20)
+        if self.depth is not None and self.time_scale is not None:
+            raise WorkloadError(
+                "depth and time_scale: found both, expected one of them",
+                "a closed loop ignores arrival times, so there is nothing to scale",
+                parameters=["depth", "time_scale"],
+            )
+        if self.time_scale is not None and not 0 <= self.time_scale <= 1e6:
+            raise WorkloadError(
+                f"time_scale: found {self.time_scale}, expected 0 to 1,000,000",
+                _TIME_SCALE_HINT,
+                parameters=["time_scale"],
+            )
+        if self.audit_every and not self.verify:
+            raise WorkloadError(
+                "audit_every: found without verify=True, expected both",
+                "add verify=True",
+                parameters=["audit_every", "verify"],
+            )
+        _expect("warmup", self.warmup, 0, 2**63)
+        _expect("audit_every", self.audit_every, 0, 2**63)
+        if self.closeup is not None:
+            _expect("closeup: first request", self.closeup[0], 0, 2**63)
+            _expect("closeup: requests", self.closeup[1], 1, 2**63)
+        if self.snapshots is not None:
+            _expect("snapshots", self.snapshots, 2, 1000)
+            if self.window == "off":
+                raise WorkloadError(
+                    'snapshots: found them with window="off", expected a time series',
+                    "a snapshot is taken where a window ends",
+                    parameters=["snapshots", "window"],
+                )
+        given = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name != "policies"
+        }
+        return json.dumps({**given, "precondition": preconditioning, "window": self._window()})
+
+    def _window(self) -> object:
+        if self.window is None:
+            # Short runs get some hundred windows; long ones join theirs as they go.
+            return {
+                "requests": 1000
+                if self.requests is None
+                else max(1, min(1000, self.requests // 200))
+            }
+        if self.window == "off":
+            return "off"
+        key, _, value = self.window.partition("=")
+        if key == "requests" and value.replace("_", "").isdecimal() and int(value) > 0:
+            return {"requests": int(value)}
+        if key == "time":
+            nanos = _core.time_read(value)
+            if nanos > 0:
+                return {"nanos": nanos}
+        raise WorkloadError(
+            f"window: found {self.window!r}, expected requests=N, time=10ms or off",
+            "a window is the stretch that one point of the time series covers",
+            parameters=["window"],
+        )
+
+
+_TIME_SCALE_HINT = "arrival times are multiplied by it: 0.5 plays twice as fast"
+
+
+def _expect(name: str, value: int, least: int, most: int) -> None:
+    if not least <= value <= most:
+        limit = f"{least} to {most:,}" if most < 2**20 else f"{least} up"
+        raise WorkloadError(
+            f"{name}: found {value}, expected a whole number from {limit}",
+            "",
+            parameters=[name.partition(":")[0]],
+        )
+
+
+class RunInterrupted(Interrupted):
+    """Ctrl-C while a run was going.
+
+    Attributes
+    ----------
+    result : RunResult or None
+        What was finished; None if nothing had been measured yet.
+    """
+
+    def __init__(self, result: RunResult | None) -> None:
+        super().__init__("the run was interrupted")
+        self.result = result
+
+
+class Run:
+    """One run, from preconditioning to result.
+
+    :meth:`flashwright.Ssd.play` is the short way. This is the one for runs that are to be saved on their
+    way and taken up again.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from flashwright import Ssd, workloads
+    >>> ssd = Ssd.named("default")
+    >>> settings = RunSettings(requests=20_000, depth=8)
+    >>> whole = Run.create(ssd.toml, "empty", workloads.uniform(), settings).go()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     first = Run.create(ssd.toml, "empty", workloads.uniform(), settings)
+    ...     part = first.go(stop_after=5_000, checkpoint=Path(folder) / "run.saved")
+    ...     rest = Run.load(Path(folder) / "run.saved").go()
+    >>> part.json["ended"], part.json["measured"]["requests"] < 20_000
+    ('interrupted', True)
+    >>> rest.json["digest"] == whole.json["digest"]
+    True
+    """
+
+    def __init__(self, core: _core.Simulation, trace: TraceMark | None = None) -> None:
+        self._core = core
+        self._trace = trace
+        self.unsaved: str | None = None
+        """Why the last attempt to save it on the way failed; None if it did not."""
+
+    @classmethod
+    @checked()
+    def create(
+        cls,
+        toml: str,
+        preconditioning: str,
+        source: Source,
+        settings: RunSettings,
+        *,
+        is_shared: bool = False,
+    ) -> Run:
+        """Build the drive and open the workload; nothing is played yet.
+
+        Parameters
+        ----------
+        toml : str
+            The drive.
+        preconditioning : str
+            What is done to it first.
+        source : Workload or Trace
+            What is played.
+        settings : RunSettings
+            All else.
+        is_shared : bool, optional
+            Begin with the drive that the last such run of this process preconditioned, where it is in the state that
+            this one would bring its own into; else keep this one's for the next. The result is the same.
+        """
+        text = settings.to_json(preconditioning)
+        given = policies.handed(settings.policies)
+        trace = TraceMark(source.path) if isinstance(source, Trace) else None
+        return cls(_core.Simulation(toml, source.source_json(), text, given, is_shared), trace)
+
+    @classmethod
+    @checked()
+    def load(cls, path: Path) -> Run:
+        """Take up a run that :meth:`save` wrote. It continues exactly as it would have.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+
+        Raises
+        ------
+        SavedStateError
+            If the file is damaged, of another version of Flashwright, or its trace is another file now.
+        """
+        kept = read_sealed(path, _KIND)
+        expect_code(path, kept, _KIND, _core.source_digest)
+        known = kept.about["trace"]
+        trace = None if known is None else TraceMark.expected(path, known)
+        return cls(_core.Simulation.load(kept.content, str(path)), trace)
+
+    @property
+    def toml(self) -> str:
+        """The drive's configuration."""
+        return self._core.config()
+
+    @property
+    def keeps_requests(self) -> bool:
+        """Whether a row is kept for every request."""
+        return self._core.keeps_requests()
+
+    @property
+    def keeps_closeup(self) -> bool:
+        """Whether rows of consecutive requests are kept."""
+        return self._core.keeps_closeup()
+
+    @property
+    def wear(self) -> tuple[int, int, int]:
+        """Erases of all blocks, pages that host writes touched, and their bytes, all since the drive was new."""
+        return self._core.wear()
+
+    @property
+    def erases_per_block(self) -> npt.NDArray[np.uint32]:
+        """Erases of each block since the drive was new."""
+        expect_arrays()
+        return self._core.erases_per_block()
+
+    @checked(count=(0, 2**63))
+    def step(self, count: int) -> bool:
+        """Continue by about this many requests (pages while preconditioning).
+
+        Returns
+        -------
+        bool
+            Whether the run has come to its end.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd, workloads
+        >>> run = Run.create(
+        ...     Ssd.named("default").toml, "empty", workloads.uniform(), RunSettings(requests=1000)
+        ... )
+        >>> while not run.step(400):
+        ...     pass
+        >>> run.wear
+        (0, 1000, 4096000)
+        """
+        return self._core.step(count)
+
+    def save(self, path: Path) -> None:
+        """Write the whole state, beside the file first and then in its place."""
+        data = self._sealed()
+        with write_beside(path) as part:
+            part.write_bytes(data)
+
+    def _sealed(self) -> bytes:
+        trace = None if self._trace is None else self._trace.to_json()
+        return seal(_KIND, self._core.save(), code=_core.source_digest, trace=trace)
+
+    def progress(self) -> Progress:
+        """Where the run stands."""
+        return Progress(*self._core.progress())
+
+    def result(self, label: str | None = None) -> RunResult | None:
+        """The result so far; None before measuring began."""
+        expect_arrays()
+        report = self._core.report()
+        return None if report is None else RunResult.of(report, label)
+
+    @checked(stop_after=(1, 2**63))
+    def go(
+        self,
+        *,
+        progress: Callable[[Progress], None] | None = None,
+        stop_after: int | None = None,
+        checkpoint: Path | None = None,
+        checkpoint_every: float | None = None,
+        label: str | None = None,
+    ) -> RunResult:
+        """Play to the end, or to where it is to stop.
+
+        Parameters
+        ----------
+        progress : callable, optional
+            Called a few times a second.
+        stop_after : int, optional
+            Stop once this many requests were played in all, warm-up and earlier parts included.
+        checkpoint : Path, optional
+            Where the run is saved when it stops before its end, Ctrl-C included.
+        checkpoint_every : float, optional
+            Save it every this many seconds too. Where that fails, as on a full disk, a warning says so, the last good
+            file stays, and the run goes on; ``unsaved`` then has the reason.
+        label : str, optional
+            What the result is called in comparisons.
+
+        Returns
+        -------
+        RunResult
+
+        Raises
+        ------
+        RunInterrupted
+            On Ctrl-C, with the result of what was finished.
+        """
+        if checkpoint is not None:
+            self._core.expect_to_save()
+        try:
+            done = self._loop(progress, stop_after, checkpoint, checkpoint_every)
+        except KeyboardInterrupt:
+            if checkpoint is not None:
+                self.unsaved = write_or_warn(checkpoint, self._sealed(), "the run")
+            raise RunInterrupted(self.result(label)) from None
+        except VerifyError as error:
+            result = self.result(label)
+            if result is None:
+                raise
+            return result.with_violation(str(error))
+        if not done and checkpoint is not None:
+            self.save(checkpoint)
+        result = self.result(label)
+        if result is None:
+            raise WorkloadError(
+                f"stop_after: {stop_after} requests end within the warm-up, so that nothing is measured yet",
+                "stop later; a checkpoint was written if one was asked for",
+                parameters=["stop_after"],
+            )
+        return result
+
+    def _loop(
+        self,
+        progress: Callable[[Progress], None] | None,
+        stop_after: int | None,
+        checkpoint: Path | None,
+        checkpoint_every: float | None,
+    ) -> bool:
+        """Step on; true at the end of the run, false where it stops before."""
+        budget, saved = _STEP_MIN, time.monotonic()
+        while True:
+            steps = budget
+            if stop_after is not None:
+                now = self.progress()
+                if now.phase not in ("precondition", "settling"):
+                    if now.requests >= stop_after:
+                        return now.phase == "done"
+                    steps = min(steps, stop_after - now.requests)
+            began = time.monotonic()
+            if self._core.step(steps):
+                return True
+            ended = time.monotonic()
+            # Towards the length of a step that is wanted, at most doubling.
+            budget = max(
+                _STEP_MIN, min(2 * budget, int(budget * _STEP_S / max(ended - began, 1e-6)))
+            )
+            if progress is not None:
+                progress(self.progress())
+            if (
+                checkpoint is not None
+                and checkpoint_every is not None
+                and ended - saved >= checkpoint_every
+            ):
+                self.unsaved = write_or_warn(checkpoint, self._sealed(), "the run")
+                saved = time.monotonic()

@@ -1,0 +1,233 @@
+"""One point of a sweep: a run as plain arguments, and how it is played wherever that is.
+
+The arguments hold all that decides the result: the whole configuration, the preconditioning, the workload or the digest
+of the trace, the settings of the run, and a digest of the code. Where a trace lies is told beside them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from flashwright.drive.policies import name_of
+from flashwright.errors import SweepError, TraceError
+from flashwright.simulation.run import Run, RunSettings
+from flashwright.simulation.variant import Variant
+from flashwright.support.digests import digest_of_code, digest_of_file
+from flashwright.sweeps.points import Point
+from flashwright.traces.workloads import Trace, Workload
+
+__all__ = ["code", "play", "point_of", "sharing"]
+
+_MODULES = (
+    "flashwright.simulation.run",
+    "flashwright.simulation.results",
+    "flashwright.traces.sources",
+    "flashwright.traces.workloads",
+    "flashwright.sweeps.run_point",
+)
+
+
+def code() -> str:
+    """The digest of the code that a result depends on.
+
+    Examples
+    --------
+    >>> len(code())
+    32
+    """
+    return digest_of_code(*_MODULES)
+
+
+def point_of(variant: Variant, label: str) -> Point:
+    """A run as a point to compute.
+
+    Parameters
+    ----------
+    variant : Variant
+        Its drive, what is played, and how.
+    label : str
+        What people know it by.
+
+    Raises
+    ------
+    SweepError
+        If it takes policies written in Python.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd, workloads
+    >>> run = Variant(
+    ...     Ssd.named("default"), workloads.uniform(), RunSettings(requests=100, depth=1), {}
+    ... )
+    >>> point = point_of(run, "a run")
+    >>> play(**point.arguments)["figures"]["measured"]["requests"]
+    100
+    """
+    if variant.settings.policies:
+        given = ", ".join(name_of(policy) for policy in variant.settings.policies)
+        raise SweepError(
+            f"{label}: found {given}, expected policies of the simulator's own",
+            "compare() runs policies written in Python; a sweep keeps its runs under a hash of what produced them",
+        )
+    source: dict[str, Any]
+    whereabouts: dict[str, str] = {}
+    if isinstance(variant.source, Workload):
+        source = {"workload": variant.source.spec}
+    else:
+        trace = variant.source
+        # Not under which folder: the same file elsewhere is the same trace.
+        source = asdict(replace(trace, path="", name=Path(trace.name or trace.path).name))
+        source["digest"] = _digest(trace.path)
+        whereabouts["path"] = str(Path(trace.path).absolute())
+    arguments = {
+        "drive": variant.ssd.toml,
+        "precondition": variant.ssd.preconditioning or "empty",
+        "source": source,
+        # A sweep keeps no time series.
+        "settings": asdict(replace(variant.settings, window="off")),
+        "made_by": code(),
+    }
+    return Point("flashwright.sweeps.run_point:play", arguments, label, whereabouts=whereabouts)
+
+
+def play(
+    drive: str,
+    precondition: str,
+    source: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    made_by: str,
+    path: str = "",
+    shared: str = "",
+) -> dict[str, Any]:
+    """Play a run.
+
+    Parameters
+    ----------
+    drive : str
+        The whole configuration.
+    precondition : str
+        What is done to the drive first.
+    source : mapping
+        The workload, or how a trace is read and the digest of its file.
+    settings : mapping
+        Of :class:`~flashwright.simulation.run.RunSettings`.
+    made_by : str
+        The digest of the code that is expected here.
+    path : str, optional
+        Where the trace lies.
+    shared : str, optional
+        Not empty if other points begin with the same preconditioned drive (:func:`sharing`).
+
+    Returns
+    -------
+    dict
+        ``figures``: the documented figures that hang on nothing but the arguments; ``machine``: what the run took here.
+
+    Raises
+    ------
+    SweepError
+        If the code here is another than that of whoever asks.
+    TraceError
+        If the trace here is another.
+    """
+    if made_by != code():
+        raise SweepError(
+            f"found another version of the simulator here (digest {code()}), expected {made_by}"
+        )
+    played: Workload | Trace
+    if "workload" in source:
+        played = Workload(source["workload"])
+    else:
+        options = {key: value for key, value in source.items() if key != "digest"}
+        devices = options["devices"]
+        played = Trace(
+            **{**options, "path": path, "devices": None if devices is None else tuple(devices)}
+        )
+        if _digest(path) != source["digest"]:
+            raise TraceError(
+                f"{path}: found other content here, expected the content from when the sweep started",
+                "",
+            )
+    run = Run.create(drive, precondition, played, RunSettings(**settings), is_shared=bool(shared))
+    figures = run.go().json
+    # As it comes out of the store.
+    figures = json.loads(json.dumps(figures))
+    return {"machine": figures.pop("run"), "figures": figures}
+
+
+def sharing(points: Sequence[Point]) -> list[Point]:
+    """Put together the runs that begin with the same preconditioned drive, and tell each of them so.
+
+    A process that plays one after the other preconditions their drive once. What is told makes no difference to keys
+    and results; whether two states are the same is for the simulator to decide.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        Of :func:`point_of`.
+
+    Returns
+    -------
+    list of Point
+        The same, in order of the first of each group.
+
+    Examples
+    --------
+    >>> from flashwright import Ssd, workloads
+    >>> ssd = Ssd.named("default").precondition("random")
+    >>> runs = [RunSettings(requests=100, depth=depth, seed=seed) for depth in (1, 8) for seed in (1, 2)]
+    >>> points = [
+    ...     point_of(Variant(ssd, workloads.uniform(), run, {}), f"{run.depth}, {run.seed}")
+    ...     for run in runs
+    ... ]
+    >>> [point.label for point in sharing(points)]
+    ['1, 1', '8, 1', '1, 2', '8, 2']
+    """
+    groups: dict[str, list[Point]] = {}
+    for point in points:
+        groups.setdefault(_beginning(point.arguments), []).append(point)
+    return [
+        replace(point, whereabouts={**point.whereabouts, "shared": group})
+        if len(together) > 1 and group
+        else point
+        for group, together in groups.items()
+        for point in together
+    ]
+
+
+def _beginning(arguments: Mapping[str, Any]) -> str:
+    """What the preconditioned drive of a run depends on, as a hash; empty for drives that are not preconditioned."""
+    precondition, settings = arguments["precondition"], arguments["settings"]
+    if precondition == "empty":
+        return ""
+    drive, host = _state_of_drive(arguments["drive"])
+    beginning = [drive, precondition, settings["seed"], settings["verify"]]
+    if precondition.startswith(("auto", "workload")):
+        beginning += [arguments["source"], host]
+    text = json.dumps(beginning, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1024)
+def _state_of_drive(text: str) -> tuple[str, str]:
+    """The parts of a configuration: what preconditioning depends on, and what it does if the workload preconditions."""
+    drive = tomllib.loads(text)
+    host = [drive.pop("host", {}), drive.pop("controller", {})]
+    host[0].pop("queue-depth", None)
+    drive.pop("name", None)
+    first, second = (json.dumps(part, sort_keys=True, default=str) for part in (drive, host))
+    return first, second
+
+
+def _digest(path: str) -> str:
+    try:
+        return digest_of_file(path)
+    except OSError as error:
+        raise TraceError(f"{path}: {(error.strerror or str(error)).lower()}", "") from None
