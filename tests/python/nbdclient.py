@@ -42,7 +42,8 @@ class Nbd:
 
     def __init__(self, uri: str, *, name: str = "") -> None:
         self.socket = connect(uri)
-        self.socket.settimeout(20)
+        # Long enough for a machine that is busy with other tests; a hang ends all the same.
+        self.socket.settimeout(120)
         try:
             self._negotiate(name)
         except BaseException:

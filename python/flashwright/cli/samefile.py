@@ -14,27 +14,27 @@ from flashwright.support.files import is_same_file
 __all__ = ["check_files"]
 
 _OUTPUTS = {
-    "json",
-    "report",
-    "closeup_out",
-    "requests_out",
-    "windows_out",
-    "checkpoint",
-    "out",
-    "output",
-    "summary",
-    "save",
-    "state",
-    "record",
-    "record_data",
-    "image",
+    "--json",
+    "--report",
+    "--closeup-out",
+    "--requests-out",
+    "--windows-out",
+    "--checkpoint",
+    "--out",
+    "--output",
+    "--summary",
+    "--save",
+    "--state",
+    "--record",
+    "--record-data",
+    "--image",
 }
-"""Parameters of commands that name a file to write; a positional one has the metavar OUT."""
+"""Options that name a file to write; an argument that does has the metavar OUT."""
 
-_WORDS = {"label", "note"}
-"""Parameters that name no file, whatever they say."""
+_WORDS = {"--label", "--note"}
+"""Options that name no file, whatever they say."""
 
-_TOGETHER = {frozenset({"checkpoint", "resume"}), frozenset({"json", "from_json"})}
+_TOGETHER = {frozenset({"--checkpoint", "--resume"}), frozenset({"--json", "--from-json"})}
 """What may be one file: a run that goes on is saved where it was, and verdicts are judged again in place."""
 
 
@@ -67,8 +67,8 @@ def check_files(parameters: list[Any], values: dict[str, Any]) -> None:
         for other, value in named:
             if (
                 _is_output(other)
-                or other.name in _WORDS
-                or frozenset({output.name, other.name}) in _TOGETHER
+                or _shown(other) in _WORDS
+                or frozenset({_shown(output), _shown(other)}) in _TOGETHER
             ):
                 continue
             if path.exists() and any(is_same_file(path, each) for each in _files_in(value)):
@@ -79,7 +79,7 @@ def check_files(parameters: list[Any], values: dict[str, Any]) -> None:
 
 
 def _is_output(parameter: Any) -> bool:
-    return parameter.name in _OUTPUTS or parameter.metavar == "OUT"
+    return _shown(parameter) in _OUTPUTS or parameter.metavar == "OUT"
 
 
 def _shown(parameter: Any) -> str:
