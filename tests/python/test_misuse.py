@@ -16,8 +16,8 @@ import flashwright
 from conftest import Cli
 from flashwright import Profile, Run, RunSettings, Ssd, Target, cli, smart, tracefiles, workloads
 from flashwright import policies as written
-from flashwright.cli.help import PANELS
 from flashwright.cli.render.errors import as_typed
+from flashwright.cli.root import COMMANDS, load
 from flashwright.errors import ArgumentError, FlashwrightError, WorkloadError
 from flashwright.simulation.run import PlaySettings
 from flashwright.sweeps.sweep import Sweep
@@ -426,7 +426,11 @@ def test_what_is_in_quotes_or_a_key_stays_as_it_is() -> None:
 def test_no_message_of_the_library_names_an_option() -> None:
     """Python has no options; those of other programs, and of commands that a hint spells out, are none of ours."""
     home = Path(flashwright.__file__).parent
-    ours = {option for options in PANELS.values() for option in options} - {"--version", "--help"}
+    groups = [load(name) for names in COMMANDS.values() for name in names]
+    commands = [
+        each for group in groups for each in getattr(group, "commands", {"": group}).values()
+    ]
+    ours = {option for each in commands for param in each.params for option in param.opts}
     said = [
         (path.relative_to(home), option)
         for path in home.rglob("*.py")

@@ -165,7 +165,8 @@ def spelled_out(path: str) -> set[str]:
 def test_the_types_know_every_figure() -> None:
     assert set(run_report.Report.__annotations__) == set(schema()["properties"])
     assert (
-        types_of(schema(), "Report") in (ROOT / "python/flashwright/simulation/run_report.py").read_text()
+        types_of(schema(), "Report")
+        in (ROOT / "python/flashwright/simulation/run_report.py").read_text()
     )
 
 

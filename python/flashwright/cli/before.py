@@ -27,6 +27,7 @@ class BeforeOptions:
         typer.Option(
             metavar="PATH",
             help="Serve this block device or file instead of a DEVICE, with the schedulers before it.",
+            rich_help_panel="Server",
         ),
     ] = None
     scheduler: Annotated[
@@ -35,6 +36,7 @@ class BeforeOptions:
             metavar="SPEC",
             help="Put I/O schedulers before --before, such as pasa+pai. Without this, requests are passed on as they "
             "come.",
+            rich_help_panel="The host",
         ),
     ] = None
     profile: Annotated[
@@ -42,6 +44,7 @@ class BeforeOptions:
         typer.Option(
             metavar="FILE",
             help="A TOML file of the drive's sizes, for schedulers that use them; without it all are unknown.",
+            rich_help_panel="The host",
         ),
     ] = None
     destroys_data: Annotated[
@@ -49,6 +52,7 @@ class BeforeOptions:
         typer.Option(
             "--destroys-data",
             help="Let clients write to --before, over its data. Without this they may only read.",
+            rich_help_panel="The drive",
         ),
     ] = False
     queue_depth: Annotated[
@@ -56,6 +60,7 @@ class BeforeOptions:
         typer.Option(
             metavar="N",
             help="Requests outstanding at --before, 1 to 4096; by default 128, and 32 with a scheduler.",
+            rich_help_panel="The host",
         ),
     ] = None
 

@@ -45,23 +45,38 @@ class CharacterizeOptions:
 
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="NAME", help=f"One of {_NAMES}. Repeatable."),
+        typer.Option(
+            "--only", metavar="NAME", help=f"One of {_NAMES}. Repeatable.", rich_help_panel="Scope"
+        ),
     ] = None
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer drive fills, ranges, sizes and rounds.")
+        bool,
+        typer.Option(
+            "--quick", help="Fewer drive fills, ranges, sizes and rounds.", rich_help_panel="Scope"
+        ),
     ] = False
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show what would be read and written, and do nothing.")
+        bool,
+        typer.Option(
+            "--plan",
+            help="Show what would be read and written, and do nothing.",
+            rich_help_panel="Scope",
+        ),
     ] = False
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Stop after this time; keep what is finished."),
+        typer.Option(
+            metavar="SECONDS",
+            help="Stop after this time; keep what is finished.",
+            rich_help_panel="Workload",
+        ),
     ] = None
     destroys_data: Annotated[
         bool,
         typer.Option(
             "--destroys-data",
             help="Allow the experiments to destroy all data on a real device; without it they do nothing there.",
+            rich_help_panel="The drive",
         ),
     ] = False
     range: Annotated[
@@ -71,18 +86,23 @@ class CharacterizeOptions:
             metavar="SHARE",
             help="For fills, unpredictability and reserves: share of the address space in use; default 0.1, 0.5, 0.7, "
             "0.9, 1, and for reserves 0.7, 0.8, 0.9, 1. Repeatable.",
+            rich_help_panel="Scope",
         ),
     ] = None
     fills: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="For fills: capacities to write; default 6, 3 with --quick."
+            metavar="N",
+            help="For fills: capacities to write; default 6, 3 with --quick.",
+            rich_help_panel="Scope",
         ),
     ] = None
     prefill: Annotated[
         bool,
         typer.Option(
-            "--prefill", help="For fills and unpredictability: write the drive sequentially first."
+            "--prefill",
+            help="For fills and unpredictability: write the drive sequentially first.",
+            rich_help_panel="Scope",
         ),
     ] = False
     variant: Annotated[
@@ -90,6 +110,7 @@ class CharacterizeOptions:
         typer.Option(
             metavar="client|enterprise",
             help="For steady-state: 75 % of the address space, or all of it.",
+            rich_help_panel="Scope",
         ),
     ] = "enterprise"
     set: Annotated[
@@ -98,10 +119,14 @@ class CharacterizeOptions:
             "--set",
             metavar="KEY=VALUE",
             help="A setting of a sim: drive, such as capacity.utilization=0.8. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of places and of the data written.")
+        int,
+        typer.Option(
+            metavar="N", help="Seed of places and of the data written.", rich_help_panel="Scope"
+        ),
     ] = 1
 
     def settings(self) -> Settings:

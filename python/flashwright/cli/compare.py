@@ -64,17 +64,23 @@ def compare(
             help="Try these values of a setting of the drive, of a key of the workload (workload.rate), or of depth, "
             "time-scale, requests, warmup or precondition. workload='A;B' plays several workloads; "
             "gc.victim=greedy,FILE.py:CLASS tries a policy of your own. Repeatable: several make a grid.",
+            rich_help_panel="Variations",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"A row for each run, with all its figures: {TABLE}."),
+        typer.Option(
+            metavar="FILE",
+            help=f"A row for each run, with all its figures: {TABLE}.",
+            rich_help_panel="Output",
+        ),
     ] = None,
     seeds: Annotated[
         int,
         typer.Option(
             metavar="N",
             help="Play each run with N seeds, from --seed on; the table has means and 95 % intervals.",
+            rich_help_panel="Workload",
         ),
     ] = 1,
     policy: PolicyFiles = None,

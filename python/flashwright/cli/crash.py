@@ -33,13 +33,23 @@ def crash(
             metavar="COMMAND",
             help="What to run after each loss of power: it fails if the status is not 0. The shell finds the drive's "
             "content in the file $IMAGE, and the marks that were set in the file $MARKS.",
+            rich_help_panel="Scope",
         ),
     ] = None,
-    cuts: Annotated[int, typer.Option(metavar="N", help="How often the power fails.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="N", help="What the moments are drawn with.")] = 1,
+    cuts: Annotated[
+        int, typer.Option(metavar="N", help="How often the power fails.", rich_help_panel="Scope")
+    ] = 100,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", help="What the moments are drawn with.", rich_help_panel="Scope"),
+    ] = 1,
     jobs: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Checks side by side; by default one for each processor."),
+        typer.Option(
+            metavar="N",
+            help="Checks side by side; by default one for each processor.",
+            rich_help_panel="Processes",
+        ),
     ] = None,
     set: Annotated[
         list[str] | None,
@@ -47,17 +57,21 @@ def crash(
             "--set",
             metavar="KEY=VALUE",
             help="Change a setting of the drive, such as recovery.ignores-flush=true. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None,
     keep: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep the images of failures there."),
+        typer.Option(
+            metavar="FOLDER", help="Keep the images of failures there.", rich_help_panel="Output"
+        ),
     ] = None,
     operation: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             help="In place of a test, write the image of a loss of power in this operation to --image.",
+            rich_help_panel="Scope",
         ),
     ] = None,
     in_mount: Annotated[
@@ -65,20 +79,28 @@ def crash(
         typer.Option(
             metavar="N",
             help="With --operation, let the power fail again after so many operations of the mount.",
+            rich_help_panel="Scope",
         ),
     ] = None,
     image: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="With --operation, the file to write.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --operation, the file to write.", rich_help_panel="Server"
+        ),
     ] = None,
     json: Json = None,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print no table and no progress bar.")
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Print no table and no progress bar.", rich_help_panel="Output"
+        ),
     ] = False,
     progress: Annotated[
         bool | None,
         typer.Option(
             "--progress/--no-progress",
             help="Show progress even where standard error is no terminal, or never.",
+            rich_help_panel="Output",
         ),
     ] = None,
 ) -> int:

@@ -25,6 +25,7 @@ def devices(
             "--set",
             metavar="KEY=VALUE",
             help="Change a setting of it, such as gc.victim=fifo. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None,
 ) -> int:

@@ -2,146 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
+from flashwright.cli.render import errors
+
 __all__ = ["PANELS", "Command", "Group", "about", "panel_of"]
 
-PANELS: dict[str, tuple[str, ...]] = {
-    "Server": (
-        "--before",
-        "--nbd",
-        "--pace",
-        "--in-flight-max",
-        "--listen-anywhere",
-        "--ctl",
-        "--metrics",
-        "--watch",
-        "--image",
-        "--record",
-    ),
-    "Variations": ("--vary",),
-    "Workload": (
-        "--workload",
-        "--trace",
-        "--from",
-        "--format",
-        "--columns",
-        "--member",
-        "--device",
-        "--overlay",
-        "--skip-bad-lines",
-        "--order",
-        "--time-unit",
-        "--events",
-        "--scale-footprint",
-        "--start",
-        "--addresses",
-        "--repeat",
-        "--time-scale",
-        "--depth",
-        "--requests",
-        "--warmup",
-        "--time-limit",
-        "--seed",
-        "--seeds",
-    ),
-    "Scope": (
-        "--list",
-        "--only",
-        "--quick",
-        "--plan",
-        "--read-only",
-        "--range",
-        "--fills",
-        "--prefill",
-        "--variant",
-        "--traces",
-        "--given",
-        "--search",
-        "--experiments",
-        "--target",
-        "--utilizations",
-        "--write-rate",
-        "--cycles",
-        "--capacity",
-        "--used",
-        "--written",
-        "--effective",
-        "--physical",
-        "--endurance",
-        "--simulate",
-        "--fast-forward",
-        "--measure-share",
-        "--against-full",
-        "--twin",
-        "--check",
-        "--against",
-        "--despite-doubts",
-        "--fit-limit",
-        "--rated-endurance",
-        "--smart",
-        "--accept-wear",
-    ),
-    "The drive": ("--set", "--precondition", "--policy", "--destroys-data"),
-    "The host": (
-        "--scheduler",
-        "--profile",
-        "--queue-depth",
-        "--busy-poll",
-        "--host",
-        "--block-device",
-        "--write-to",
-        "--force",
-    ),
-    "Measurement": ("--window", "--closeup", "--snapshots", "--verify", "--audit"),
-    "Processes": ("--jobs", "--dask", "--shard"),
-    "Saving and resuming": (
-        "--checkpoint",
-        "--checkpoint-every",
-        "--stop-after",
-        "--resume",
-        "--state",
-        "--store",
-    ),
-    "Output": (
-        "--output",
-        "--to",
-        "--label",
-        "--note",
-        "--json",
-        "--report",
-        "--figures",
-        "--out",
-        "--summary",
-        "--requests-out",
-        "--windows-out",
-        "--closeup-out",
-        "--markdown",
-        "--from-json",
-        "--save",
-        "--quiet",
-        "--progress",
-    ),
-    "Options": ("--version", "--help"),
-}
-"""Options by the group under which help lists them, in this order."""
+PANELS = (
+    "Server",
+    "Variations",
+    "Workload",
+    "Scope",
+    "The drive",
+    "The host",
+    "Measurement",
+    "Processes",
+    "Saving and resuming",
+    "Output",
+    "Options",
+)
+"""The groups of options in the order in which help lists them; each option names its own."""
 
+_OF_EVERY_COMMAND = "Options"
 _OTHERS = "More"
 _NAMES_MAX = 30
-
-
-def panel_of(option: str) -> str:
-    """The group under which help lists an option.
-
-    Examples
-    --------
-    >>> panel_of("--trace"), panel_of("--unheard-of")
-    ('Workload', 'More')
-    """
-    return next((panel for panel, options in PANELS.items() if option in options), _OTHERS)
 
 
 def _write(formatter: Any, sections: dict[str, list[tuple[str, str]]]) -> None:
@@ -158,8 +45,6 @@ def _options(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
     """Arguments and options of a command as help lists them, by section."""
     sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
     sections |= {panel: [] for panel in (*PANELS, _OTHERS)}
-    places = {option: at for at, option in enumerate(_flat(PANELS.values()))}
-    found: list[tuple[int, str, tuple[str, str]]] = []
     for param in command.get_params(context):
         record = param.get_help_record(context)
         if record is None:
@@ -168,16 +53,15 @@ def _options(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
             help_text = record[1].replace("[required]", "").strip()
             sections["Arguments"].append((_bare(param), help_text))
         else:
-            known = [option for option in param.opts if option in places]
-            option = known[0] if known else param.opts[0]
-            found.append((places.get(option, len(places)), panel_of(option), record))
-    for _, panel, record in sorted(found, key=lambda each: each[0]):
-        sections[panel].append(record)
+            sections[panel_of(param)].append(record)
     return sections
 
 
-def _flat(groups: Iterable[tuple[str, ...]]) -> list[str]:
-    return [each for group in groups for each in group]
+def panel_of(option: Any) -> str:
+    """The group under which help lists an option."""
+    if {"--help", "--version"} & set(option.opts):
+        return _OF_EVERY_COMMAND
+    return getattr(option, "rich_help_panel", None) or _OTHERS
 
 
 def _bare(argument: TyperArgument) -> str:
@@ -205,6 +89,8 @@ class Command(TyperCommand):
         from flashwright.cli.samefile import check_files
 
         check_files(self.params, ctx.params)
+        errors.options_of_the_command.clear()
+        errors.options_of_the_command.update(each for param in self.params for each in param.opts)
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -58,6 +58,7 @@ PolicyFiles = Annotated[
         "--policy",
         metavar="FILE.py:CLASS",
         help="Use this policy, written in Python, instead of the drive's own. Repeatable.",
+        rich_help_panel="The drive",
     ),
 ]
 
@@ -100,6 +101,7 @@ class RunOptions(TraceOptions):
             "--set",
             metavar="KEY=VALUE",
             help="Change a setting of the drive, such as gc.victim=fifo. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None
     precondition: Annotated[
@@ -109,12 +111,15 @@ class RunOptions(TraceOptions):
             help="Precondition the drive first. workload: fill it, then play the workload until write "
             "amplification has settled; auto: workload where possible, else sequential (the default of compare, advise "
             "and sweeps). empty (the default elsewhere), sequential, random: a bare start, not a settled one.",
+            rich_help_panel="The drive",
         ),
     ] = None
     workload: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC", help="Play a generated workload, such as zipf:write=0.7,depth=32."
+            metavar="SPEC",
+            help="Play a generated workload, such as zipf:write=0.7,depth=32.",
+            rich_help_panel="Workload",
         ),
     ] = None
     trace: Annotated[
@@ -122,6 +127,7 @@ class RunOptions(TraceOptions):
         typer.Option(
             metavar="FILE",
             help="Play a trace file; - is standard input, bundled:NAME a bundled one.",
+            rich_help_panel="Workload",
         ),
     ] = None
     addresses: Annotated[
@@ -131,31 +137,45 @@ class RunOptions(TraceOptions):
             help="Fit a trace's addresses to the drive: wrap (modulo its size), reject (an error beyond it), dense or "
             "compact (packed in order of first use or of address), scale[:SHARE] (onto it). Default wrap; an error if "
             "over 5 % of the requests lie beyond.",
+            rich_help_panel="Workload",
         ),
     ] = None
     time_scale: TimeScale = None
-    repeat: Annotated[int, typer.Option(metavar="N", help="Play the trace N times.")] = 1
+    repeat: Annotated[
+        int, typer.Option(metavar="N", help="Play the trace N times.", rich_help_panel="Workload")
+    ] = 1
     depth: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Closed loop: keep N requests outstanding, and ignore arrival times."
+            metavar="N",
+            help="Closed loop: keep N requests outstanding, and ignore arrival times.",
+            rich_help_panel="Workload",
         ),
     ] = None
     requests: Annotated[
-        int | None, typer.Option(metavar="N", help="Measure at most N requests.")
+        int | None,
+        typer.Option(metavar="N", help="Measure at most N requests.", rich_help_panel="Workload"),
     ] = None
     warmup: Annotated[
-        int, typer.Option(metavar="N", help="Play N requests before measuring begins.")
+        int,
+        typer.Option(
+            metavar="N", help="Play N requests before measuring begins.", rich_help_panel="Workload"
+        ),
     ] = 0
     seed: Annotated[
         int,
-        typer.Option(metavar="N", help="Random seed; the same seed repeats the run exactly."),
+        typer.Option(
+            metavar="N",
+            help="Random seed; the same seed repeats the run exactly.",
+            rich_help_panel="Workload",
+        ),
     ] = 1
     window: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
             help="Length of a window of the time series: requests=N, time=10ms or off.",
+            rich_help_panel="Measurement",
         ),
     ] = None
     closeup: Annotated[
@@ -164,6 +184,7 @@ class RunOptions(TraceOptions):
             metavar="FIRST:COUNT",
             help="Record single requests: the number of the first, counted from 0 after the warm-up, and how many. "
             "--report shows them, --closeup-out writes them.",
+            rich_help_panel="Measurement",
         ),
     ] = None
     snapshots: Annotated[
@@ -172,6 +193,7 @@ class RunOptions(TraceOptions):
             metavar="N",
             help="Take up to N snapshots of all blocks, evenly over the run; --report shows erases and valid "
             "pages as maps over time.",
+            rich_help_panel="Measurement",
         ),
     ] = None
     verify: Annotated[
@@ -179,12 +201,15 @@ class RunOptions(TraceOptions):
         typer.Option(
             "--verify",
             help="Check every read, and the drive's state at the end; exit 1 on a violation.",
+            rich_help_panel="Measurement",
         ),
     ] = False
     audit: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Check the whole state every N requests too; implies --verify."
+            metavar="N",
+            help="Check the whole state every N requests too; implies --verify.",
+            rich_help_panel="Measurement",
         ),
     ] = 0
 

@@ -28,7 +28,12 @@ __all__ = [
 
 Json = Annotated[
     Path | None,
-    typer.Option("--json", metavar="FILE", help="Write the figures as JSON; - is standard output."),
+    typer.Option(
+        "--json",
+        metavar="FILE",
+        help="Write the figures as JSON; - is standard output.",
+        rich_help_panel="Output",
+    ),
 ]
 
 TABLE = ".parquet, .arrow, .csv or .json"
@@ -42,23 +47,32 @@ class ResultOptions:
     json: Json = None
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.html", help="Write a self-contained HTML page of plots."),
+        typer.Option(
+            metavar="FILE.html",
+            help="Write a self-contained HTML page of plots.",
+            rich_help_panel="Output",
+        ),
     ] = None
     figures: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
             help="Every chart of the report as NN-name.svg and NN-name.csv, for papers; needs Matplotlib.",
+            rich_help_panel="Output",
         ),
     ] = None
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print no table and no progress bar.")
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Print no table and no progress bar.", rich_help_panel="Output"
+        ),
     ] = False
     progress: Annotated[
         bool | None,
         typer.Option(
             "--progress/--no-progress",
             help="Show progress even where standard error is no terminal, or never.",
+            rich_help_panel="Output",
         ),
     ] = None
 
@@ -110,7 +124,11 @@ class OutputOptions(ResultOptions):
 
     closeup_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"A row for each request of --closeup: {TABLE}."),
+        typer.Option(
+            metavar="FILE",
+            help=f"A row for each request of --closeup: {TABLE}.",
+            rich_help_panel="Output",
+        ),
     ] = None
 
     def check(self, *files: Path | None, **tables: Path | None) -> None:
@@ -124,18 +142,34 @@ class SavingOptions:
 
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Save the run here if it stops before its end."),
+        typer.Option(
+            metavar="FILE",
+            help="Save the run here if it stops before its end.",
+            rich_help_panel="Saving and resuming",
+        ),
     ] = None
     checkpoint_every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Also save the run at this interval.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="Also save the run at this interval.",
+            rich_help_panel="Saving and resuming",
+        ),
     ] = None
     stop_after: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Stop after N requests in total, to continue later."),
+        typer.Option(
+            metavar="N",
+            help="Stop after N requests in total, to continue later.",
+            rich_help_panel="Saving and resuming",
+        ),
     ] = None
-    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="Continue a saved run.")] = (
-        None
-    )
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Continue a saved run.", rich_help_panel="Saving and resuming"
+        ),
+    ] = None
 
     def check(self) -> None:
         """Refuse what contradicts itself."""
@@ -171,13 +205,19 @@ class WorkerOptions:
     """What computes the points of a sweep or of claims."""
 
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Use N processes; by default one per core.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Use N processes; by default one per core.",
+            rich_help_panel="Processes",
+        ),
     ] = None
     dask: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
             help="Compute on the workers of this Dask scheduler, such as tcp://host:8786.",
+            rich_help_panel="Processes",
         ),
     ] = None
 

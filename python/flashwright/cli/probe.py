@@ -48,6 +48,7 @@ class ProbeOptions:
             "--destroys-data",
             help="Let the probes overwrite the device or its --range. Without this and without --read-only, only the "
             "plan is shown.",
+            rich_help_panel="The drive",
         ),
     ] = False
     read_only: Annotated[
@@ -56,6 +57,7 @@ class ProbeOptions:
             "--read-only",
             help="Only read; write nothing. Finds the kind of device, parallel units, read buffer and prefetching, "
             "if there is data to read; everything else needs writes.",
+            rich_help_panel="Scope",
         ),
     ] = False
     range: Annotated[
@@ -65,23 +67,31 @@ class ProbeOptions:
             metavar="START:LENGTH",
             help="Read and write only within this part of the device, such as 100GiB:32GiB; the rest is not touched. "
             "Spare space and cleaning cannot be found, and no twin is made. A partition counts as a part.",
+            rich_help_panel="Scope",
         ),
     ] = None
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="Half an hour of the drive's own time at most, at less certainty."
+            "--quick",
+            help="Half an hour of the drive's own time at most, at less certainty.",
+            rich_help_panel="Scope",
         ),
     ] = False
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run only this probe. Repeatable; --plan lists them."),
+        typer.Option(
+            metavar="NAME",
+            help="Run only this probe. Repeatable; --plan lists them.",
+            rich_help_panel="Scope",
+        ),
     ] = None
     plan: Annotated[
         bool,
         typer.Option(
             "--plan",
             help="Show what would be read and written and how long it takes; write nothing.",
+            rich_help_panel="Scope",
         ),
     ] = False
     time_limit: Annotated[
@@ -89,6 +99,7 @@ class ProbeOptions:
         typer.Option(
             metavar="SECONDS",
             help="Stop after this time and keep the results so far: probes, twin and check together.",
+            rich_help_panel="Workload",
         ),
     ] = None
     fit_limit: Annotated[
@@ -96,6 +107,7 @@ class ProbeOptions:
         typer.Option(
             metavar="SECONDS",
             help="Stop fitting the twin after this much processor time and use the best model so far.",
+            rich_help_panel="Scope",
         ),
     ] = FIT_LIMIT_S
     state: Annotated[
@@ -103,6 +115,7 @@ class ProbeOptions:
         typer.Option(
             metavar="FILE",
             help="Save the findings here after every probe; continue from the file if it exists.",
+            rich_help_panel="Saving and resuming",
         ),
     ] = None
     save: Annotated[
@@ -110,6 +123,7 @@ class ProbeOptions:
         typer.Option(
             metavar="FILE.toml",
             help="Write the profile, which other commands take as a DEVICE.",
+            rich_help_panel="Output",
         ),
     ] = None
     twin: Annotated[
@@ -117,6 +131,7 @@ class ProbeOptions:
         typer.Option(
             "--twin/--no-twin",
             help="Fit a model to the drive; by default with --save and --check.",
+            rich_help_panel="Scope",
         ),
     ] = None
     check_twin: Annotated[
@@ -124,6 +139,7 @@ class ProbeOptions:
         typer.Option(
             "--check",
             help="Play a held-out pattern on drive and twin, and report how far they differ; always with --save.",
+            rich_help_panel="Scope",
         ),
     ] = False
     against: Annotated[
@@ -131,6 +147,7 @@ class ProbeOptions:
         typer.Option(
             metavar="FILE.toml",
             help="Probe nothing; check the twin of this profile against the target.",
+            rich_help_panel="Scope",
         ),
     ] = None
     despite_doubts: Annotated[
@@ -138,13 +155,21 @@ class ProbeOptions:
         typer.Option(
             "--despite-doubts",
             help="Report findings even if the device does not look like a flash drive.",
+            rich_help_panel="Scope",
         ),
     ] = False
     set: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting of a sim: drive. Repeatable."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting of a sim: drive. Repeatable.",
+            rich_help_panel="The drive",
+        ),
     ] = None
-    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 1
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Random seed.", rich_help_panel="Scope")
+    ] = 1
 
     def check(self, output: ResultOptions) -> None:
         """Refuse what makes no sense."""

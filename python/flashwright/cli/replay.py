@@ -40,26 +40,41 @@ class ReplayOptions(TraceOptions):
         typer.Option(
             metavar="FILE",
             help="Play a trace file; - is standard input, bundled:NAME a bundled one.",
+            rich_help_panel="Workload",
         ),
     ] = None
     workload: Annotated[
         str | None,
-        typer.Option(metavar="SPEC", help="Play a generated workload, such as uniform:write=0."),
+        typer.Option(
+            metavar="SPEC",
+            help="Play a generated workload, such as uniform:write=0.",
+            rich_help_panel="Workload",
+        ),
     ] = None
     depth: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Closed loop: keep N requests outstanding, and ignore arrival times."
+            metavar="N",
+            help="Closed loop: keep N requests outstanding, and ignore arrival times.",
+            rich_help_panel="Workload",
         ),
     ] = None
     time_scale: TimeScale = None
     requests: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Play at most N requests, skipped ones included."),
+        typer.Option(
+            metavar="N",
+            help="Play at most N requests, skipped ones included.",
+            rich_help_panel="Workload",
+        ),
     ] = None
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="Issue no more requests after this time."),
+        typer.Option(
+            metavar="SECONDS",
+            help="Issue no more requests after this time.",
+            rich_help_panel="Workload",
+        ),
     ] = None
     destroys_data: Annotated[
         bool,
@@ -67,6 +82,7 @@ class ReplayOptions(TraceOptions):
             "--destroys-data",
             help="Also play writes, trims and flushes, overwriting the device. Without this they are skipped and "
             "counted.",
+            rich_help_panel="The drive",
         ),
     ] = False
     addresses: Annotated[
@@ -74,6 +90,7 @@ class ReplayOptions(TraceOptions):
         typer.Option(
             metavar="HOW",
             help="Fit a trace's addresses to the target, as `flashwright simulate` does; default reject.",
+            rich_help_panel="Workload",
         ),
     ] = None
     set: Annotated[
@@ -82,6 +99,7 @@ class ReplayOptions(TraceOptions):
             "--set",
             metavar="KEY=VALUE",
             help="Change a setting of the host, such as host.deadline.fifo-batch=8, or of a sim: drive. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None
     scheduler: Annotated[
@@ -89,6 +107,7 @@ class ReplayOptions(TraceOptions):
         typer.Option(
             metavar="SPEC",
             help="Put I/O schedulers in front of the device, such as deadline; join several with +.",
+            rich_help_panel="The host",
         ),
     ] = None
     profile: Annotated[
@@ -96,6 +115,7 @@ class ReplayOptions(TraceOptions):
         typer.Option(
             metavar="FILE",
             help="A TOML file of the drive's sizes, for schedulers that use them.",
+            rich_help_panel="The host",
         ),
     ] = None
     precondition: Annotated[
@@ -104,6 +124,7 @@ class ReplayOptions(TraceOptions):
             metavar="SPEC",
             help="Precondition a sim: drive first: empty, sequential, random, random:capacities=N, steady or "
             "steady:laid-out.",
+            rich_help_panel="The drive",
         ),
     ] = None
     queue_depth: Annotated[
@@ -111,16 +132,24 @@ class ReplayOptions(TraceOptions):
         typer.Option(
             metavar="N",
             help="Requests outstanding at the device, 1 to 4096; by default --depth or 128, and 32 with a scheduler.",
+            rich_help_panel="The host",
         ),
     ] = None
     busy_poll: Annotated[
         bool,
         typer.Option(
-            "--busy-poll", help="Poll for completions instead of sleeping; this takes a whole core."
+            "--busy-poll",
+            help="Poll for completions instead of sleeping; this takes a whole core.",
+            rich_help_panel="The host",
         ),
     ] = False
     seed: Annotated[
-        int, typer.Option(metavar="N", help="Seed of the workload and of the data that is written.")
+        int,
+        typer.Option(
+            metavar="N",
+            help="Seed of the workload and of the data that is written.",
+            rich_help_panel="Workload",
+        ),
     ] = 1
     speed: Annotated[float | None, OLD] = None
     wrap: Annotated[bool, typer.Option("--wrap", hidden=True)] = False

@@ -36,11 +36,20 @@ class ReproduceOptions:
     """What is judged, and on what it rests."""
 
     list: Annotated[
-        bool, typer.Option("--list", help="List the claims with their statements, and run nothing.")
+        bool,
+        typer.Option(
+            "--list",
+            help="List the claims with their statements, and run nothing.",
+            rich_help_panel="Scope",
+        ),
     ] = False
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Scale down: minutes for all claims; trends, no magnitudes."),
+        typer.Option(
+            "--quick",
+            help="Scale down: minutes for all claims; trends, no magnitudes.",
+            rich_help_panel="Scope",
+        ),
     ] = False
     traces: Annotated[
         Path | None,
@@ -48,6 +57,7 @@ class ReproduceOptions:
             metavar="FOLDER",
             envvar=_TRACES,
             help="Folder of real traces, named as the papers' READMEs say; without it, labelled stand-ins are played.",
+            rich_help_panel="Scope",
         ),
     ] = None
     given: Annotated[
@@ -55,6 +65,7 @@ class ReproduceOptions:
         typer.Option(
             metavar="NAME=VALUE",
             help="Take this for something that a paper leaves open; --list names it. Repeatable.",
+            rich_help_panel="Scope",
         ),
     ] = None
     search: Annotated[
@@ -62,6 +73,7 @@ class ReproduceOptions:
         typer.Option(
             "--search",
             help="Also try each other value for what the papers leave open, on smaller drives.",
+            rich_help_panel="Scope",
         ),
     ] = False
     store: Annotated[
@@ -69,6 +81,7 @@ class ReproduceOptions:
         typer.Option(
             metavar="FOLDER",
             help="Keep the results of runs here; runs that are already there are not repeated.",
+            rich_help_panel="Saving and resuming",
         ),
     ] = Path(".flashwright/claims")
     experiments: Annotated[
@@ -77,6 +90,7 @@ class ReproduceOptions:
             metavar="FOLDER",
             envvar="FLASHWRIGHT_EXPERIMENTS",
             help="The papers; by default those in the package. Workers of --dask need them at the same place.",
+            rich_help_panel="Scope",
         ),
     ] = None
     markdown: Annotated[
@@ -84,6 +98,7 @@ class ReproduceOptions:
         typer.Option(
             metavar="FOLDER",
             help="Write the claims as Markdown: an index and a page for each paper.",
+            rich_help_panel="Output",
         ),
     ] = None
     kept: Annotated[
@@ -92,6 +107,7 @@ class ReproduceOptions:
             "--from-json",
             metavar="FILE",
             help="Run nothing: write the outputs from an earlier --json FILE, with the papers' current classes.",
+            rich_help_panel="Output",
         ),
     ] = None
 

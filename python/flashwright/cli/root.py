@@ -140,7 +140,11 @@ def _common(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the version and exit.",
+            rich_help_panel="Options",
         ),
     ] = False,
 ) -> None:

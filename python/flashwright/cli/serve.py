@@ -38,6 +38,7 @@ def serve(
         typer.Option(
             metavar="ADDRESS",
             help="Where NBD clients connect: unix:PATH or tcp:ADDRESS:PORT. Repeatable.",
+            rich_help_panel="Server",
         ),
     ] = None,
     pace: Annotated[
@@ -45,6 +46,7 @@ def serve(
         typer.Option(
             metavar="none|real",
             help="When replies leave: as soon as they are ready, or when the model says.",
+            rich_help_panel="Server",
         ),
     ] = "none",
     time_scale: Annotated[
@@ -52,6 +54,7 @@ def serve(
         typer.Option(
             metavar="FACTOR",
             help="With --pace real, multiply the model's times; 0.5 makes a drive that is twice as fast.",
+            rich_help_panel="Workload",
         ),
     ] = 1.0,
     in_flight_max: Annotated[
@@ -60,30 +63,47 @@ def serve(
             metavar="SIZE",
             help="The bytes that commands may ask for or bring before they are answered; with --pace real or --before "
             "a quarter for one client. Further ones wait on their sockets.",
+            rich_help_panel="Server",
         ),
     ] = IN_FLIGHT_MAX,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Refuse everything that would change the drive.")
+        bool,
+        typer.Option(
+            "--read-only",
+            help="Refuse everything that would change the drive.",
+            rich_help_panel="Scope",
+        ),
     ] = False,
     listen_anywhere: Annotated[
         bool,
         typer.Option(
             "--listen-anywhere",
             help="Allow addresses that other machines can reach. Whoever connects can read and write the drive.",
+            rich_help_panel="Server",
         ),
     ] = False,
     ctl: Annotated[
         str | None,
-        typer.Option(metavar="unix:PATH", help="A control socket, for `flashwright ctl`."),
+        typer.Option(
+            metavar="unix:PATH",
+            help="A control socket, for `flashwright ctl`.",
+            rich_help_panel="Server",
+        ),
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS:PORT", help="Offer the figures to Prometheus there."),
+        typer.Option(
+            metavar="ADDRESS:PORT",
+            help="Offer the figures to Prometheus there.",
+            rich_help_panel="Server",
+        ),
     ] = None,
     watch: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS:PORT", help="Show the drive at work there, as a page for browsers."
+            metavar="ADDRESS:PORT",
+            help="Show the drive at work there, as a page for browsers.",
+            rich_help_panel="Server",
         ),
     ] = None,
     image: Annotated[
@@ -91,6 +111,7 @@ def serve(
         typer.Option(
             metavar="FILE",
             help="The file that the drive lives in: begun if there is none, else the drive goes on from it.",
+            rich_help_panel="Server",
         ),
     ] = None,
     record: Annotated[
@@ -98,6 +119,7 @@ def serve(
         typer.Option(
             metavar="FILE.fwt",
             help="Write what is served as a trace, which on the same drive gives the same result.",
+            rich_help_panel="Server",
         ),
     ] = None,
     record_data: Annotated[
@@ -105,6 +127,7 @@ def serve(
         typer.Option(
             metavar="FILE.fwr",
             help="Write what is served with its data, for `flashwright crash`.",
+            rich_help_panel="Server",
         ),
     ] = None,
     set: Annotated[
@@ -113,6 +136,7 @@ def serve(
             "--set",
             metavar="KEY=VALUE",
             help="Change a setting of the drive, such as gc.victim=fifo; with --before, of the host. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None,
     precondition: Annotated[
@@ -121,9 +145,12 @@ def serve(
             metavar="SPEC",
             help="Precondition the drive first: empty, sequential, random, random:capacities=N, steady or "
             "steady:laid-out.",
+            rich_help_panel="The drive",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the drive.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Seed of the drive.", rich_help_panel="Workload")
+    ] = 1,
 ) -> int:
     """Serve a simulated drive over NBD, so that real software uses it.
 

@@ -45,10 +45,17 @@ def simulate(
     ] = None,
     requests_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"A row for every request: {TABLE}."),
+        typer.Option(
+            metavar="FILE", help=f"A row for every request: {TABLE}.", rich_help_panel="Output"
+        ),
     ] = None,
     windows_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help=f"A row for each window of time: {TABLE}.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help=f"A row for each window of time: {TABLE}.",
+            rich_help_panel="Output",
+        ),
     ] = None,
     policy: PolicyFiles = None,
 ) -> int:

@@ -40,27 +40,43 @@ def sweep(
     ],
     store: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep finished points here; FILE.points if left out."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep finished points here; FILE.points if left out.",
+            rich_help_panel="Saving and resuming",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"A row for each run, with all its figures: {TABLE}."),
+        typer.Option(
+            metavar="FILE",
+            help=f"A row for each run, with all its figures: {TABLE}.",
+            rich_help_panel="Output",
+        ),
     ] = None,
     summary: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             help=f"A row for each combination, mean and 95 % interval over its seeds: {TABLE}.",
+            rich_help_panel="Output",
         ),
     ] = None,
     shard: Annotated[
         str | None,
         typer.Option(
-            metavar="I/N", help="Compute only this part, such as 2/4; parts are disjoint."
+            metavar="I/N",
+            help="Compute only this part, such as 2/4; parts are disjoint.",
+            rich_help_panel="Processes",
         ),
     ] = None,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Show what would be computed, and compute nothing.")
+        bool,
+        typer.Option(
+            "--plan",
+            help="Show what would be computed, and compute nothing.",
+            rich_help_panel="Scope",
+        ),
     ] = False,
 ) -> int:
     """Run grids and lists of settings, each with several seeds, on all cores.

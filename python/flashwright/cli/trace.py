@@ -51,8 +51,16 @@ File = Annotated[
 ]
 
 
-Label = Annotated[str, typer.Option(metavar="TEXT", help="The trace's name (flashwright only).")]
-Note = Annotated[str, typer.Option(metavar="TEXT", help="Free text (flashwright only).")]
+Label = Annotated[
+    str,
+    typer.Option(
+        metavar="TEXT", help="The trace's name (flashwright only).", rich_help_panel="Output"
+    ),
+]
+Note = Annotated[
+    str,
+    typer.Option(metavar="TEXT", help="Free text (flashwright only).", rich_help_panel="Output"),
+]
 
 
 class _Command(Command):
@@ -155,6 +163,7 @@ def convert(
             "--to",
             metavar="NAME",
             help="The format of OUT; by default what its name ends in, or flashwright.",
+            rich_help_panel="Output",
         ),
     ] = None,
     from_format: Annotated[
@@ -163,22 +172,31 @@ def convert(
             "--from",
             metavar="NAME",
             help="The format of IN; by default recognised from its content.",
+            rich_help_panel="Workload",
         ),
     ] = None,
     device: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Read only this device of the trace. Repeatable."),
+        typer.Option(
+            metavar="NAME",
+            help="Read only this device of the trace. Repeatable.",
+            rich_help_panel="Workload",
+        ),
     ] = None,
     overlay: Annotated[
         bool,
         typer.Option(
-            "--overlay", help="Overlay the trace's devices instead of concatenating them."
+            "--overlay",
+            help="Overlay the trace's devices instead of concatenating them.",
+            rich_help_panel="Workload",
         ),
     ] = False,
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
-            "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
+            "--skip-bad-lines",
+            help="Skip and count unreadable lines instead of stopping.",
+            rich_help_panel="Workload",
         ),
     ] = False,
     range: AddressRange = None,
@@ -191,7 +209,9 @@ def convert(
     events: EventsOption = "auto",
     label: Label = "",
     note: Note = "",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing.", rich_help_panel="Output")
+    ] = False,
     format: Annotated[str | None, OLD] = None,
 ) -> int:
     """Convert a trace to another format."""
@@ -242,13 +262,17 @@ def merge(
         typer.Argument(metavar="IN...", help="Trace files; bundled:NAME is a bundled one."),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The merged trace.")
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The merged trace.", rich_help_panel="Output"
+        ),
     ],
     start: Annotated[
         list[str] | None,
         typer.Option(
             metavar="TIME",
             help="When a trace begins, such as 10s, in the order of the traces; 0 for those left out. Repeatable.",
+            rich_help_panel="Workload",
         ),
     ] = None,
     to_format: Annotated[
@@ -257,11 +281,14 @@ def merge(
             "--to",
             metavar="NAME",
             help="The format of FILE; by default what its name ends in, or flashwright.",
+            rich_help_panel="Output",
         ),
     ] = None,
     label: Label = "",
     note: Note = "",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing.", rich_help_panel="Output")
+    ] = False,
 ) -> int:
     """Merge traces as tenants of one drive, each with addresses of its own.
 
@@ -336,13 +363,22 @@ def fit(
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", metavar="MODEL", help="The model to write; - is standard output."
+            "--output",
+            "-o",
+            metavar="MODEL",
+            help="The model to write; - is standard output.",
+            rich_help_panel="Output",
         ),
     ],
     requests: Annotated[
-        int | None, typer.Option(metavar="N", help="Fit to the first N requests only.")
+        int | None,
+        typer.Option(
+            metavar="N", help="Fit to the first N requests only.", rich_help_panel="Workload"
+        ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing.", rich_help_panel="Output")
+    ] = False,
 ) -> int:
     """Fit a workload model to a trace: a small file without its addresses.
 
@@ -385,19 +421,31 @@ def record(
         typer.Argument(metavar="[-- COMMAND...]", help="A program to run while it is recorded."),
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Record no longer than this.")
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="Record no longer than this.", rich_help_panel="Workload"
+        ),
     ] = None,
     requests: Annotated[
-        int | None, typer.Option(metavar="N", help="Record at most N requests.")
+        int | None,
+        typer.Option(metavar="N", help="Record at most N requests.", rich_help_panel="Workload"),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="The trace; default DEVICE's name with .fwt."
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The trace; default DEVICE's name with .fwt.",
+            rich_help_panel="Output",
         ),
     ] = None,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="The trace's name.")] = "",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing.")] = False,
+    label: Annotated[
+        str, typer.Option(metavar="TEXT", help="The trace's name.", rich_help_panel="Output")
+    ] = "",
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print nothing.", rich_help_panel="Output")
+    ] = False,
     seconds: Annotated[float | None, OLD] = None,
 ) -> int:
     """Record the requests to a block device, while a command runs or until Ctrl-C. Needs root.

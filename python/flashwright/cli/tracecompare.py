@@ -42,6 +42,7 @@ def compare(
             metavar="N",
             help="Take at most N requests of each. Default: all of a trace; of a workload as many as the other has, "
             "or a million.",
+            rich_help_panel="Workload",
         ),
     ] = None,
     size: Annotated[
@@ -49,26 +50,35 @@ def compare(
         typer.Option(
             metavar="SIZE",
             help="The drive for which workloads are generated; by default as far as the trace reaches, or 4GiB.",
+            rich_help_panel="Scope",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Random seed.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="N", help="Random seed.", rich_help_panel="Workload")
+    ] = 1,
     drive: Annotated[
         str | None,
         typer.Option(
             metavar="DEVICE",
             help="Also play both on this drive, a bundled one or a TOML file, and compare what they do to it.",
+            rich_help_panel="Scope",
         ),
     ] = None,
     set: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", help="Change a setting of the drive. Repeatable."
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a setting of the drive. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None,
     precondition: Annotated[
         str | None,
         typer.Option(
-            metavar="SPEC", help="Precondition the drive first, as `compare` does; default auto."
+            metavar="SPEC",
+            help="Precondition the drive first, as `compare` does; default auto.",
+            rich_help_panel="The drive",
         ),
     ] = None,
     addresses: Annotated[
@@ -76,6 +86,7 @@ def compare(
         typer.Option(
             metavar="HOW",
             help="How addresses are fitted to --drive, as `flashwright simulate` does.",
+            rich_help_panel="Workload",
         ),
     ] = None,
 ) -> int:

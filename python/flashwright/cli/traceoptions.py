@@ -29,7 +29,11 @@ __all__ = [
 
 TimeScale = Annotated[
     float | None,
-    typer.Option(metavar="FACTOR", help="Multiply arrival times; 0.5 plays twice as fast."),
+    typer.Option(
+        metavar="FACTOR",
+        help="Multiply arrival times; 0.5 plays twice as fast.",
+        rich_help_panel="Workload",
+    ),
 ]
 AddressRange = Annotated[
     str | None,
@@ -37,6 +41,7 @@ AddressRange = Annotated[
         "--range",
         metavar="START:LENGTH",
         help="Read only this part of the trace's addresses, such as 10GiB:1GiB, and count from its start.",
+        rich_help_panel="Workload",
     ),
 ]
 ScaleFootprint = Annotated[
@@ -45,6 +50,7 @@ ScaleFootprint = Annotated[
         metavar="N",
         help="Lay N copies of the trace side by side, out of step. Sizes, mix, runs and hot sets of each stay; "
         "requests, rate, footprint and reuse distances grow N times.",
+        rich_help_panel="Workload",
     ),
 ]
 
@@ -55,10 +61,16 @@ TableColumns = Annotated[
         metavar="SPEC",
         help="Read any table, such as time=1:us,op=2,lba=3:sectors,size=4:bytes: a column's number or its name in the "
         "header.",
+        rich_help_panel="Workload",
     ),
 ]
 ArchiveMember = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The file of an archive (tar, zip) to read.")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The file of an archive (tar, zip) to read.",
+        rich_help_panel="Workload",
+    ),
 ]
 OrderOption = Annotated[
     str | None,
@@ -67,6 +79,7 @@ OrderOption = Annotated[
         metavar="as-is|sort|concatenate",
         help="What to do where the trace's times go back: play late requests with the one before, sort by time, or "
         "play recordings one after the other. By default what is certain, else an error.",
+        rich_help_panel="Workload",
     ),
 ]
 TimeUnitOption = Annotated[
@@ -75,6 +88,7 @@ TimeUnitOption = Annotated[
         "--time-unit",
         metavar="ns|us|ms|s",
         help="The unit of the trace's times, if not that of its format.",
+        rich_help_panel="Workload",
     ),
 ]
 EventsOption = Annotated[
@@ -84,6 +98,7 @@ EventsOption = Annotated[
         metavar="auto|queue|issue",
         help="Which events of a block trace are the requests; auto: queue events, issue events where there are no "
         "others.",
+        rich_help_panel="Workload",
     ),
 ]
 
@@ -119,25 +134,34 @@ class TraceOptions:
     format: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The trace's format; by default recognised from its content."
+            metavar="NAME",
+            help="The trace's format; by default recognised from its content.",
+            rich_help_panel="Workload",
         ),
     ] = None
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--device", metavar="NAME", help="Play only this device of the trace. Repeatable."
+            "--device",
+            metavar="NAME",
+            help="Play only this device of the trace. Repeatable.",
+            rich_help_panel="Workload",
         ),
     ] = None
     overlay: Annotated[
         bool,
         typer.Option(
-            "--overlay", help="Overlay the trace's devices instead of concatenating them."
+            "--overlay",
+            help="Overlay the trace's devices instead of concatenating them.",
+            rich_help_panel="Workload",
         ),
     ] = False
     skip_bad_lines: Annotated[
         bool,
         typer.Option(
-            "--skip-bad-lines", help="Skip and count unreadable lines instead of stopping."
+            "--skip-bad-lines",
+            help="Skip and count unreadable lines instead of stopping.",
+            rich_help_panel="Workload",
         ),
     ] = False
     range: AddressRange = None

@@ -38,16 +38,23 @@ def watch(
         ),
     ],
     interval: Annotated[
-        str, typer.Option(metavar="TIME", help="Between two readings of the counters.")
+        str,
+        typer.Option(
+            metavar="TIME", help="Between two readings of the counters.", rich_help_panel="Scope"
+        ),
     ] = "5s",
     count: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="Intervals; 0 to say only what the drive is. By default until Ctrl-C."
+            metavar="N",
+            help="Intervals; 0 to say only what the drive is. By default until Ctrl-C.",
+            rich_help_panel="Scope",
         ),
     ] = None,
     json: Json = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no table.", rich_help_panel="Output")
+    ] = False,
 ) -> int:
     """Show what an NVMe drive in service counts: write amplification, wear, temperature.
 

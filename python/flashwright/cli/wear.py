@@ -28,11 +28,16 @@ class WearOptions:
             "--accept-wear",
             help=f"Continue without asking if more than {HEAVY_SHARE * 100:.0f} % of the rated endurance is written, "
             f"or, where that is unknown, more than {HEAVY_FILLS:.0f} drive fills.",
+            rich_help_panel="Scope",
         ),
     ] = False
     rated_endurance: Annotated[
         str | None,
-        typer.Option(metavar="RATING", help="The drive's, such as 600TB (TBW) or 0.3dwpd,5y."),
+        typer.Option(
+            metavar="RATING",
+            help="The drive's, such as 600TB (TBW) or 0.3dwpd,5y.",
+            rich_help_panel="Scope",
+        ),
     ] = None
     smart_file: Annotated[
         Path | None,
@@ -40,6 +45,7 @@ class WearOptions:
             "--smart",
             metavar="FILE",
             help="Output of `smartctl -j -x` or `nvme smart-log -o json`: how worn the drive is already.",
+            rich_help_panel="Scope",
         ),
     ] = None
 

@@ -69,6 +69,7 @@ def host(
             "--set",
             metavar="KEY=VALUE",
             help="Change a setting of a drive that is no profile. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None,
 ) -> int:

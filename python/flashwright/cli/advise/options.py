@@ -24,15 +24,23 @@ class HostOptions:
         typer.Option(
             metavar="FOLDER",
             help="Write files for a Linux machine: a udev rule, apply.sh, layout.sh, jobs of fio.",
+            rich_help_panel="The host",
         ),
     ] = None
     force: Annotated[
-        bool, typer.Option("--force", help="Let --write-to replace files that are there.")
+        bool,
+        typer.Option(
+            "--force",
+            help="Let --write-to replace files that are there.",
+            rich_help_panel="The host",
+        ),
     ] = False
     block_device: Annotated[
         str | None,
         typer.Option(
-            metavar="/dev/X", help="The disk that commands and files name; default the one probed."
+            metavar="/dev/X",
+            help="The disk that commands and files name; default the one probed.",
+            rich_help_panel="The host",
         ),
     ] = None
 
@@ -55,6 +63,7 @@ class BothOptions(HostOptions):
         typer.Option(
             "--host/--no-host",
             help="Say what follows for the drive's host: requests, queue, scheduler, layout. Default with a profile.",
+            rich_help_panel="The host",
         ),
     ] = None
 
@@ -84,6 +93,7 @@ class SpaceOptions:
             metavar="FIGURE<=LIMIT",
             help="Meet this target: write-amplification<=2, mean, p99 or p99.9<=5ms, iops>=9000, throughput>=90MB/s, "
             "life>=5y. Repeatable.",
+            rich_help_panel="Scope",
         ),
     ] = None
     utilizations: Annotated[
@@ -91,29 +101,46 @@ class SpaceOptions:
         typer.Option(
             metavar="U,U,...",
             help="Try these values of capacity.utilization; default 0.5 to 0.95 in steps of 0.05.",
+            rich_help_panel="Scope",
         ),
     ] = None
     write_rate: Annotated[
         str | None,
-        typer.Option(metavar="RATE", help="For years of life: 20MB/s, 2TB/day or 0.5dwpd."),
+        typer.Option(
+            metavar="RATE",
+            help="For years of life: 20MB/s, 2TB/day or 0.5dwpd.",
+            rich_help_panel="Scope",
+        ),
     ] = None
     cycles: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Erases that a block takes; by default wear.pe-cycles-max."),
+        typer.Option(
+            metavar="N",
+            help="Erases that a block takes; by default wear.pe-cycles-max.",
+            rich_help_panel="Scope",
+        ),
     ] = None
     seeds: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Play each point with N seeds; figures are means over them."
+            metavar="N",
+            help="Play each point with N seeds; figures are means over them.",
+            rich_help_panel="Workload",
         ),
     ] = 1
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", help="Play N runs at a time; by default one a core.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Play N runs at a time; by default one a core.",
+            rich_help_panel="Processes",
+        ),
     ] = None
     despite_doubts: Annotated[
         bool,
         typer.Option(
             "--despite-doubts",
             help="Play even a twin whose fit or check was beyond its bound, or that was never checked.",
+            rich_help_panel="Scope",
         ),
     ] = False

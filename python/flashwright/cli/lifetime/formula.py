@@ -30,35 +30,49 @@ class FormulaOptions:
 
     capacity: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="S, such as 100GB; by default DEVICE's."),
+        typer.Option(
+            metavar="SIZE", help="S, such as 100GB; by default DEVICE's.", rich_help_panel="Scope"
+        ),
     ] = None
     cycles: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             help="M, erases that a block takes; by default DEVICE's wear.pe-cycles-max.",
+            rich_help_panel="Scope",
         ),
     ] = None
     used: Annotated[
         str | None,
-        typer.Option(metavar="P,P,...", help=f"Shares of the space in use; default {_USED}."),
+        typer.Option(
+            metavar="P,P,...",
+            help=f"Shares of the space in use; default {_USED}.",
+            rich_help_panel="Scope",
+        ),
     ] = None
     reserved: Annotated[str | None, typer.Option(metavar="P,P,...", hidden=True)] = None
     written: Annotated[
         str | None,
-        typer.Option(metavar="SIZE,...", help="Data written so far, such as 50TB,100TB."),
+        typer.Option(
+            metavar="SIZE,...",
+            help="Data written so far, such as 50TB,100TB.",
+            rich_help_panel="Scope",
+        ),
     ] = None
     effective: Annotated[
         bool,
         typer.Option(
             "--effective",
             help="Count over-provisioning: S is the flash, P times logical over physical size.",
+            rich_help_panel="Scope",
         ),
     ] = False
     physical: Annotated[
         str | None,
         typer.Option(
-            metavar="SIZE", help="With --effective: size of the flash; by default DEVICE's."
+            metavar="SIZE",
+            help="With --effective: size of the flash; by default DEVICE's.",
+            rich_help_panel="Scope",
         ),
     ] = None
 
@@ -79,6 +93,7 @@ def formula(
             "--set",
             metavar="KEY=VALUE",
             help="Change a setting of DEVICE, such as wear.pe-cycles-max=3000. Repeatable.",
+            rich_help_panel="The drive",
         ),
     ] = None,
 ) -> int:

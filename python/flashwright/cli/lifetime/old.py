@@ -31,12 +31,19 @@ def old(
         ),
     ] = None,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Play the workload until the drive can't be written.")
+        bool,
+        typer.Option(
+            "--simulate",
+            help="Play the workload until the drive can't be written.",
+            rich_help_panel="Scope",
+        ),
     ] = False,
     write_rate: Annotated[
         str | None,
         typer.Option(
-            metavar="RATE", help="For years: 20MB/s, 2TB/day or 0.5dwpd (drive writes a day)."
+            metavar="RATE",
+            help="For years: 20MB/s, 2TB/day or 0.5dwpd (drive writes a day).",
+            rich_help_panel="Scope",
         ),
     ] = None,
     fast_forward: Annotated[
@@ -44,6 +51,7 @@ def old(
         typer.Option(
             "--fast-forward",
             help="With --simulate: stop once cleaning is steady, and extrapolate to the end.",
+            rich_help_panel="Scope",
         ),
     ] = False,
     measure_share: Annotated[
@@ -51,12 +59,15 @@ def old(
         typer.Option(
             metavar="SHARE",
             help="With --fast-forward: share of the erase budget to play at least.",
+            rich_help_panel="Scope",
         ),
     ] = 0.1,
     against_full: Annotated[
         bool,
         typer.Option(
-            "--against-full", help="With --fast-forward: play on to the end and say the error."
+            "--against-full",
+            help="With --fast-forward: play on to the end and say the error.",
+            rich_help_panel="Scope",
         ),
     ] = False,
     smart_file: Annotated[
@@ -65,11 +76,16 @@ def old(
             "--smart",
             metavar="FILE",
             help="Output of `smartctl -j -x` or `nvme smart-log -o json`; - is standard input.",
+            rich_help_panel="Scope",
         ),
     ] = None,
     endurance: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="With --smart: the drive's rating (TBW), such as 600TB."),
+        typer.Option(
+            metavar="SIZE",
+            help="With --smart: the drive's rating (TBW), such as 600TB.",
+            rich_help_panel="Scope",
+        ),
     ] = None,
 ) -> int:
     """Say how long a drive lasts, as before there was a command for each way."""

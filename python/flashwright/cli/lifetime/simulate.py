@@ -45,13 +45,17 @@ _Device = Annotated[
 _Cycles = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Erases that a block takes; by default DEVICE's wear.pe-cycles-max."
+        metavar="N",
+        help="Erases that a block takes; by default DEVICE's wear.pe-cycles-max.",
+        rich_help_panel="Scope",
     ),
 ]
 _WriteRate = Annotated[
     str | None,
     typer.Option(
-        metavar="RATE", help="For years: 20MB/s, 2TB/day or 0.5dwpd (drive writes a day)."
+        metavar="RATE",
+        help="For years: 20MB/s, 2TB/day or 0.5dwpd (drive writes a day).",
+        rich_help_panel="Scope",
     ),
 ]
 
@@ -83,16 +87,24 @@ def forecast(
     write_rate: _WriteRate = None,
     measure_share: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Share of the erase budget to play at least."),
+        typer.Option(
+            metavar="SHARE",
+            help="Share of the erase budget to play at least.",
+            rich_help_panel="Scope",
+        ),
     ] = 0.1,
     against_full: Annotated[
-        bool, typer.Option("--against-full", help="Play on to the end and say the error.")
+        bool,
+        typer.Option(
+            "--against-full", help="Play on to the end and say the error.", rich_help_panel="Scope"
+        ),
     ] = False,
     time_limit: Annotated[
         float,
         typer.Option(
             metavar="SECONDS",
             help="Stop after so long, and forecast from what was played; a life takes hours of play on a large drive.",
+            rich_help_panel="Workload",
         ),
     ] = _TIME_LIMIT_S,
 ) -> int:

@@ -42,10 +42,15 @@ def smart(
         ),
     ],
     endurance: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="The rating: 600TB (TBW) or 1dwpd,5y.")
+        str | None,
+        typer.Option(
+            metavar="SIZE", help="The rating: 600TB (TBW) or 1dwpd,5y.", rich_help_panel="Scope"
+        ),
     ] = None,
     json: Json = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no table.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print no table.", rich_help_panel="Output")
+    ] = False,
 ) -> int:
     """Say from SMART data how long a drive in use still lasts, at the rate at which it has been written."""
     return from_smart(files, endurance, json, quiet=quiet)

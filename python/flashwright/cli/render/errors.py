@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import re
 import sys
 from collections.abc import Sequence
 
 from flashwright.errors import FlashwrightError
 
-__all__ = ["as_typed", "beyond_command", "fault", "note", "typed"]
+__all__ = ["as_typed", "beyond_command", "fault", "note", "options_of_the_command", "typed"]
 
 _TYPED = {
     "audit_every": "--audit",
@@ -23,6 +22,9 @@ _TYPED = {
     "workers": "--jobs",
 }
 """What is typed for the parameters of calls whose names the command line does not take over."""
+
+options_of_the_command: set[str] = set()
+"""Those of the command that runs: errors of the core that begin with the name of one are about it."""
 
 _NAMES = re.compile(r"[\w.-]+((, | and )[\w.-]+)*")
 
@@ -61,6 +63,7 @@ def as_typed(error: FlashwrightError) -> tuple[str, str]:
     >>> from flashwright.errors import WorkloadError
     >>> as_typed(WorkloadError("audit_every: found it alone", "add verify=True", parameters=["audit_every", "verify"]))
     ('--audit: found it alone', 'add --verify')
+    >>> options_of_the_command.add("--warmup")
     >>> as_typed(WorkloadError("warmup: found 9, expected 8", ""))
     ('--warmup: found 9, expected 8', '')
     """
@@ -103,7 +106,7 @@ def _with_typed_head(line: str, names: Sequence[str]) -> str:
     """The line with options for the parameters that it says something about."""
     head, colon, rest = line.partition(": ")
     if not names:
-        known = rest.startswith("found ") and f"--{head}" in _options()
+        known = rest.startswith("found ") and f"--{head}" in options_of_the_command
         return f"--{line}" if known else line
     for name in names:
         if rest.startswith(f"{name}: "):
@@ -137,10 +140,3 @@ def typed(name: str) -> str:
     ('--time-scale', '--set')
     """
     return _TYPED.get(name, f"--{name.replace('_', '-')}")
-
-
-@functools.cache
-def _options() -> frozenset[str]:
-    from flashwright.cli.help import PANELS
-
-    return frozenset(option for options in PANELS.values() for option in options)
