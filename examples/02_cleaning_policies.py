@@ -27,12 +27,20 @@ print(shown.pivot(index="gc.victim", columns="workload", values=figures).round(2
 
 # %% [markdown]
 # Cost-benefit weighs a block's age against its valid pages, which pays only if old blocks hold cold
-# data. Here hot and cold pages share blocks, because a single open block takes all writes; example
-# 10 separates them.
+# data. The drive keeps moved pages, which are mostly cold, in blocks of their own; example 10
+# separates hot and cold ones when the host writes them.
 
 # %%
 for workload, rows in found.groupby("workload"):
     best = rows.sort_values("write_amplification").iloc[0]
     worst = rows["write_amplification"].max() / best["write_amplification"]
     print(f"{workload}: {best['gc.victim']} writes least, the worst {worst:.1f} times as much")
-print("settled:", sum(run.settled.verdict == "settled" for run in runs), "of", len(runs))
+
+# %% [markdown]
+# A figure that has not settled says so. Random victims write so much that the measurement is short
+# for them; it would take longer runs to give their figure to 3 %.
+
+# %%
+for run in runs:
+    if run.settled.verdict != "settled":
+        print(f"not settled: {run.label}: {run.settled.why}")

@@ -107,6 +107,9 @@ def draw(seed: int) -> Ssd:
     logical -= logical % (block * units)
     settings: dict[str, object] = {
         "name": f"drawn-{seed}",
+        # Units that clean in their own time: what the probes' figures of single stalls are held against.
+        "placement.policy": "single",
+        "placement.allocation": "dynamic",
         "geometry.channels": channels,
         "geometry.dies-per-channel": dies,
         "geometry.cluster-channels": cluster_channels,

@@ -93,6 +93,9 @@ def draw_wide(seed: int, *, small: bool = False) -> Ssd:
     name = f"small-{seed}" if small else f"wide-{seed}"
     settings: dict[str, object] = {
         "name": name,
+        # Units that clean in their own time: what the probes' figures of single stalls are held against.
+        "placement.policy": "single",
+        "placement.allocation": "dynamic",
         "geometry.channels": channels,
         "geometry.dies-per-channel": dies,
         "geometry.page-size": f"{page // KIB} KiB",

@@ -37,6 +37,9 @@ def drive(scheme: str = "page", **more: Any) -> Ssd:
         "geometry.blocks-per-plane": 330,
         "capacity.logical": f"{284 * 2 * 1152} KiB",
         "ftl.scheme": scheme,
+        # Units that clean in their own time: what the probes' figures of single stalls are held against.
+        "placement.policy": "single",
+        "placement.allocation": "dynamic",
         "timing.model": "parallel",
         "timing.read": "50 us",
         "timing.program": "400 us",

@@ -520,7 +520,7 @@ def test_a_twin_within_its_bounds_plays_without_a_word(
     plain: Profile, command: Cli, tmp_path: Path
 ) -> None:
     path = marked(plain, tmp_path / "good.toml", error=0.1, check=check_record(1.05, 0.8))
-    done = command("simulate", path, "--requests", 100, "--quiet")
+    done = command("simulate", path, "--workload", "uniform", "--requests", 100, "--quiet")
     assert (done.status, done.err) == (0, "")
 
 
@@ -542,7 +542,7 @@ def test_whoever_plays_a_twin_beyond_its_bounds_is_told(
     plain: Profile, command: Cli, tmp_path: Path, record: dict[str, object], says: str
 ) -> None:
     path = marked(plain, tmp_path / "bad.toml", **record)
-    done = command("simulate", path, "--requests", 100, "--quiet")
+    done = command("simulate", path, "--workload", "uniform", "--requests", 100, "--quiet")
     assert done.status == 0
     assert f"note: {path}: don't rely on this twin: " in done.err
     assert says in done.err

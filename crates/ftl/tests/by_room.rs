@@ -9,7 +9,7 @@
 //!
 //! What is right is known without either: a page programmed r times leaves blocks with a share of 1/r of their pages valid. Cleaning such a block
 //! copies its valid pages, so if each lasting page is moved once, amplification is 1 + 1/r. Greedy cleaning also takes blocks that are about
-//! to die, so it stands between that and about 1 + 2/r; 1 + 2.5/r is taken as the bound.
+//! to die, so it stands between that and 1 + 2/r, which bounds the median over the numbers of planes; no number of planes may stand out from it.
 //!
 //! The long test goes over 64 numbers of planes, 16 periods and 5 sizes of pages (512 KiB a block): `cargo test --release -p flashwright-ftl
 //! --test all by_room -- --ignored --nocapture`.
@@ -230,7 +230,7 @@ fn check(planes: &[u32], periods: &[u32], pages: u32, blocks: u32, passes: u32) 
             let [drive, model] = both(Shape { planes, blocks, pages }, *period, passes);
             let at = format!("{planes} planes, {pages} pages a block, period {period}: {drive:.3}, model {model:.3}");
             assert!((drive / model - 1.0).abs() < 0.05, "{at}");
-            assert!(planes == 1 || drive < 1.0 + 2.5 / f64::from(*period) || *period == 1 && drive == 1.0, "{at}");
+            assert!(*period > 1 || drive == 1.0, "{at}");
             found.push((drive, planes, model));
         }
         found.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -247,6 +247,7 @@ fn check(planes: &[u32], periods: &[u32], pages: u32, blocks: u32, passes: u32) 
             most.1,
             100.0 * apart
         );
+        assert!(median < 1.0 + 2.0 / f64::from(*period), "{pages} pages a block, period {period}: median {median:.3}");
         assert!(most.0 < OUTLIER * median, "{pages} pages a block, period {period}: {most:?}, median {median:.3}");
     }
 }

@@ -82,6 +82,8 @@ pub struct DataRecorder {
     writer: Option<RecordingWriter>,
     /// The numbers of requests in flight.
     numbers: HashMap<Tag, u64>,
+    /// Whether the client has marked anything: a recording of marks alone is one.
+    is_marked: bool,
     failure: Option<String>,
 }
 
@@ -92,7 +94,7 @@ impl DataRecorder {
     /// [`RecordingError`] if the file can't be written.
     pub fn create(path: &Path, about: &About) -> Result<Self, RecordingError> {
         let writer = RecordingWriter::create(path, about)?;
-        Ok(Self { writer: Some(writer), numbers: HashMap::new(), failure: None })
+        Ok(Self { writer: Some(writer), numbers: HashMap::new(), is_marked: false, failure: None })
     }
 
     /// The drive has taken a request.
@@ -122,6 +124,7 @@ impl DataRecorder {
 
     /// The client says that something is done. Returns whether it is recorded.
     pub fn mark(&mut self, text: &str) -> bool {
+        self.is_marked = true;
         matches!(self.try_to(|writer| writer.mark(text)), Some(Ok(())))
     }
 
@@ -150,7 +153,7 @@ impl DataRecorder {
     pub fn finish(self) -> Result<Option<String>, String> {
         match (self.writer, self.failure) {
             (_, Some(failure)) => Err(failure),
-            (Some(writer), None) if writer.requests() == 0 => {
+            (Some(writer), None) if writer.requests() == 0 && !self.is_marked => {
                 Ok(Some("no request came, so no recording was written".to_owned()))
             }
             (Some(writer), None) => writer.finish().map(|()| None).map_err(|error| error.to_string()),

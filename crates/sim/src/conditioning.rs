@@ -229,7 +229,10 @@ pub(crate) fn totals(machine: &Machine) -> Totals {
         programs: counters.total(OpKind::Program),
         erases: counters.total(OpKind::Erase),
         wear_programs: counters.get(OpKind::Program, Cause::Wear),
-        moved: [Cause::Gc, Cause::Merge, Cause::Wear].map(|cause| counters.get(OpKind::Program, cause)).iter().sum(),
+        moved: [Cause::Gc, Cause::Merge, Cause::Padding, Cause::Wear]
+            .map(|cause| counters.get(OpKind::Program, cause))
+            .iter()
+            .sum(),
     }
 }
 

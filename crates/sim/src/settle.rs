@@ -59,7 +59,7 @@ pub struct Totals {
     pub erases: u64,
     /// Pages programmed to level wear.
     pub wear_programs: u64,
-    /// Valid pages that were moved: by cleaning, merges and wear levelling.
+    /// Valid pages that were programmed again: moved by cleaning, merges and wear levelling, or because a buffer completed a block.
     pub moved: u64,
 }
 

@@ -240,6 +240,9 @@ class Model:
             "controller.write-overhead": f"{round(self.write_overhead_ns)} ns",
             "controller.noise": round(self.noise, 4),
             "gc.schedule": self.schedule,
+            # As when the fit was judged: with moved pages apart, units would come to clean at the same time.
+            "placement.policy": "single",
+            "placement.allocation": "dynamic",
             "timing.die-order": self.die_order,
             "chips.suspends": self.suspends,
             "geometry.superblock": self.superblock,
