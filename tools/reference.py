@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from typing import Any
 # Before the command line is imported: help is as wide as a page, whatever the terminal.
 os.environ.update(COLUMNS="100", TERMINAL_WIDTH="100", NO_COLOR="1")
 
+from option_files import for_command_line, for_python
 from schema_pages import rows_of_figures, types_of
 
 from flashwright import _core, cli
@@ -38,7 +40,8 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs"
 EXAMPLES = ROOT / "examples"
 FAMILIES = ROOT / "tests" / "python" / "smart" / "families.csv"
-TYPES = ROOT / "python" / "flashwright" / "simulation" / "run_report.py"
+PACKAGE = ROOT / "python" / "flashwright"
+TYPES = PACKAGE / "simulation" / "run_report.py"
 HEAD = "<!-- Written by `make generate`; change the code instead. -->\n\n"
 
 
@@ -335,6 +338,12 @@ def report_types() -> str:
     )
 
 
+def formatted(code: str) -> str:
+    """Python as `make format` lays it out."""
+    ruff = [sys.executable, "-m", "ruff", "format", "--config", str(ROOT / "pyproject.toml"), "-"]
+    return subprocess.run(ruff, input=code, capture_output=True, text=True, check=True).stdout
+
+
 def gallery() -> str:
     """The examples with what they print."""
     page = (
@@ -464,12 +473,18 @@ def main() -> int:
     stale = []
     written = {FOLDER / name: HEAD + make() for name, make in PAGES.items()}
     written[TYPES] = report_types()
+    options = json.loads(_core.schema_options())
+    written[PACKAGE / "simulation" / "run_options.py"] = formatted(for_python(options))
+    written[PACKAGE / "cli" / "runflags.py"] = formatted(for_command_line(options))
     for path, text in written.items():
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(str(path.relative_to(ROOT)))
             if not check:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
+    if not check and any(name.endswith(".py") for name in stale):
+        # Help is made of these files, so that the pages of commands may be stale now.
+        return subprocess.run([sys.executable, __file__], check=False).returncode
     if stale:
         print(("stale, run `make generate`: " if check else "written: ") + ", ".join(stale))
     return 1 if check and stale else 0

@@ -84,7 +84,7 @@ def test_two_faults_are_two_lines(ssd: Ssd) -> None:
         (lambda ssd: ssd.play("nothing"), errors.WorkloadError),
         (lambda ssd: ssd.precondition("full"), errors.WorkloadError),
         (lambda ssd: ssd.play("uniform", seed=-1), errors.WorkloadError),
-        (lambda ssd: ssd.play("uniform", audit_every=5), errors.WorkloadError),
+        (lambda ssd: ssd.play("uniform", audit_every=-1), errors.WorkloadError),
         (lambda ssd: workloads.trace("nowhere.spc"), errors.TraceError),
         (lambda ssd: workloads.bundled("nothing"), errors.TraceError),
         (lambda ssd: ssd.with_(utilization=0.999).check(), errors.ConfigError),

@@ -134,7 +134,7 @@ def test_whole_workloads(command: Cli, small: str) -> None:
         ),
         (
             ["--vary", "time-scale=1,-1"],
-            "error: --vary time-scale: found -1, expected 0 to 1,000,000\n",
+            "error: --vary time-scale: found -1, expected a number from 0 to 1,000,000\n",
         ),
         (
             ["--vary", "depth=1", "--vary", "depth=2"],

@@ -99,7 +99,8 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     ),
     (
         ["--workload", "uniform", "--window", "time=10"],
-        'error: found "10", expected a time with its unit, such as "200 us"\n' + WORKLOADS_HINT,
+        "error: --window: found 'time=10', expected requests=N, time=10ms or off\n"
+        "hint: a window is the stretch that one point of the time series covers\n",
     ),
     (
         ["--workload", "uniform", "--requests", "0"],

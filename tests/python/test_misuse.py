@@ -105,8 +105,8 @@ CALLS: list[tuple[str, str]] = [
     ("compare('default', uniform, vary)", "compare: ssd: found 'default', expected an Ssd"),
     (
         "compare(ssd, uniform, vary, request=5)",
-        "compare: request: unknown, expected one of seed, requests, depth, time_scale, warmup, window, "
-        "keep_requests, closeup, snapshots, verify, audit_every, policies; did you mean requests?",
+        "compare: request: unknown, expected one of time_scale, depth, requests, warmup, seed, window, "
+        "closeup, snapshots, verify, audit_every, keep_requests, policies; did you mean requests?",
     ),
     (
         "compare(ssd, uniform, vary, requests='x')",
@@ -355,11 +355,6 @@ FACES: list[tuple[Callable[[], object], str, str]] = [
         lambda: SSD.play("uniform", requests=10, depth=2, time_scale=2.0),
         "depth and time_scale: found both, expected one of them",
         "--depth and --time-scale: found both, expected one of them",
-    ),
-    (
-        lambda: SSD.play("uniform", requests=10, audit_every=3),
-        "audit_every: found without verify=True, expected both; add verify=True",
-        "--audit: found without --verify, expected both; add --verify",
     ),
     (
         lambda: flashwright.replay("/dev/null", "uniform", settings=["gc.victim=fifo"]),

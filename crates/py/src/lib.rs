@@ -135,6 +135,12 @@ fn schema_run() -> String {
     flashwright_sim::schema().to_string()
 }
 
+/// The JSON Schema of the options of a run.
+#[pyfunction]
+fn schema_options() -> String {
+    flashwright_sim::schema_of_options().to_string()
+}
+
 /// Every key of a drive's description with its meaning, default and range, and every table, as JSON.
 #[pyfunction]
 fn settings() -> String {
@@ -361,7 +367,7 @@ mod _core {
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]
-    use super::simulation::{Simulation, run_defaults};
+    use super::simulation::Simulation;
     #[pymodule_export]
     use super::statistics::{statistics, statistics_distances};
     #[pymodule_export]
@@ -369,8 +375,9 @@ mod _core {
     #[pymodule_export]
     use super::{
         config_bundled, config_check, config_json, config_read, config_with, devices, memory_needed, policies,
-        precondition_read, schema_run, settings, settings_schema, share_read, size_read, time_read, trace_columns,
-        trace_convert, trace_fit, trace_formats, trace_info, trace_merge, workload_columns, workload_read, workloads,
+        precondition_read, schema_options, schema_run, settings, settings_schema, share_read, size_read, time_read,
+        trace_columns, trace_convert, trace_fit, trace_formats, trace_info, trace_merge, workload_columns,
+        workload_read, workloads,
     };
     use pyo3::prelude::*;
 

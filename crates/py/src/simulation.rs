@@ -84,7 +84,7 @@ fn open(config: &DriveConfig, source: &str, settings: &str, policies: Vec<Handed
     let text: SourceText = serde_json::from_str(source).map_err(bad)?;
     let options: RunOptions = serde_json::from_str(settings).map_err(bad)?;
     let (policies, handed) = Given::new(policies);
-    let ssd = Ssd::with_policies(config, options.seed(), options.verify, &handed)
+    let ssd = Ssd::with_policies(config, options.seed(), options.verifies(), &handed)
         .map_err(|error| run_error(&error.into(), false))?;
     policies.check()?;
     let spec = text.spec()?;
@@ -95,12 +95,6 @@ fn open(config: &DriveConfig, source: &str, settings: &str, policies: Vec<Handed
         error => WorkloadError::new_err(error.to_string()),
     })?;
     Ok(State { run, source, text, policies, is_shared: false })
-}
-
-/// The settings of a run with their defaults, as JSON.
-#[pyfunction]
-pub fn run_defaults() -> String {
-    serde_json::to_string(&RunOptions::default()).expect("options are plain data")
 }
 
 #[pymethods]

@@ -24,7 +24,7 @@ pub use conditioning::{Conditioning, Search};
 pub use image::ImageError;
 pub use latency::{Latency, LatencySummary};
 pub use measure::{Closeup, FlashWindow, RequestColumns, RequestWindow, Snapshot, Snapshots, Window, WindowRow};
-pub use options::{OptionsError, RunOptions};
+pub use options::{OptionsError, RunOptions, SeedOption, schema_of_options};
 pub use player::{Gate, Pace, PlayError, Player, Step};
 pub use precondition::{Precondition, Preconditioning, is_steady};
 pub use proxied::Proxied;

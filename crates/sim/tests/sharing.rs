@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::cast_precision_loss)] // helpers of tests count as library code
 
-use flashwright_sim::{Preconditioned, RunOptions, Simulation, Source, SourceSpec, TraceSpec, Window};
+use flashwright_sim::{Preconditioned, RunOptions, SeedOption, Simulation, Source, SourceSpec, TraceSpec};
 use flashwright_ssd::{Config, DriveConfig, Ssd};
 use flashwright_workload::trace::{AddressMap, TraceOptions};
 use std::fmt::Write as _;
@@ -17,10 +17,10 @@ fn config(settings: &[&str]) -> DriveConfig {
 
 fn options(precondition: &str, depth: u32) -> RunOptions {
     RunOptions {
-        precondition: precondition.into(),
+        precondition: Some(precondition.into()),
         depth: Some(depth),
         requests: Some(2000),
-        window: Window::Requests(300),
+        window: Some("requests=300".into()),
         verify: true,
         ..RunOptions::default()
     }
@@ -136,7 +136,7 @@ fn a_drive_is_shared_only_where_preconditioning_ends_in_the_same_state() {
     assert!(!takes(&["gc.victim=fifo"], &options("random", 1)));
     assert!(!takes(&["capacity.utilization=0.7"], &options("random", 1)));
     assert!(!takes(&[], &options("sequential", 1)));
-    assert!(!takes(&[], &RunOptions { seed: 2, ..options("random", 1) }));
+    assert!(!takes(&[], &RunOptions { seed: SeedOption(2), ..options("random", 1) }));
     assert!(!takes(&[], &RunOptions { verify: false, ..options("random", 1) }));
     assert!(handed_on(&config(&[]), &spec, &options("empty", 1)).is_none(), "there is nothing to share");
     let layered = config(&["host.scheduler=deadline"]);

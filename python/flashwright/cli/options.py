@@ -12,6 +12,7 @@ import typer
 
 from flashwright.cli.outputs import OutputOptions, ResultOptions, SavingOptions
 from flashwright.cli.render import errors
+from flashwright.cli.runflags import RunFlags
 from flashwright.cli.traceoptions import (
     ScaledTraceOptions,
     TimeScale,
@@ -92,8 +93,8 @@ def renamed(old: str, given: Any, new: str, value: Any, *, quiet: bool, so: str 
 
 
 @dataclass
-class RunOptions(TraceOptions):
-    """What makes a run."""
+class RunOptions(RunFlags, TraceOptions):
+    """What makes a run: drive, workload, and all else."""
 
     set: Annotated[
         list[str] | None,
@@ -101,16 +102,6 @@ class RunOptions(TraceOptions):
             "--set",
             metavar="KEY=VALUE",
             help="Change a setting of the drive, such as gc.victim=fifo. Repeatable.",
-            rich_help_panel="The drive",
-        ),
-    ] = None
-    precondition: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPEC",
-            help="Precondition the drive first. workload: fill it, then play the workload until write "
-            "amplification has settled; auto: workload where possible, else sequential (the default of compare, advise "
-            "and sweeps). empty (the default elsewhere), sequential, random: a bare start, not a settled one.",
             rich_help_panel="The drive",
         ),
     ] = None
@@ -140,78 +131,9 @@ class RunOptions(TraceOptions):
             rich_help_panel="Workload",
         ),
     ] = None
-    time_scale: TimeScale = None
     repeat: Annotated[
         int, typer.Option(metavar="N", help="Play the trace N times.", rich_help_panel="Workload")
     ] = 1
-    depth: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Closed loop: keep N requests outstanding, and ignore arrival times.",
-            rich_help_panel="Workload",
-        ),
-    ] = None
-    requests: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Measure at most N requests.", rich_help_panel="Workload"),
-    ] = None
-    warmup: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Play N requests before measuring begins.", rich_help_panel="Workload"
-        ),
-    ] = 0
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Random seed; the same seed repeats the run exactly.",
-            rich_help_panel="Workload",
-        ),
-    ] = 1
-    window: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPEC",
-            help="Length of a window of the time series: requests=N, time=10ms or off.",
-            rich_help_panel="Measurement",
-        ),
-    ] = None
-    closeup: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FIRST:COUNT",
-            help="Record single requests: the number of the first, counted from 0 after the warm-up, and how many. "
-            "--report shows them, --closeup-out writes them.",
-            rich_help_panel="Measurement",
-        ),
-    ] = None
-    snapshots: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Take up to N snapshots of all blocks, evenly over the run; --report shows erases and valid "
-            "pages as maps over time.",
-            rich_help_panel="Measurement",
-        ),
-    ] = None
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            help="Check every read, and the drive's state at the end; exit 1 on a violation.",
-            rich_help_panel="Measurement",
-        ),
-    ] = False
-    audit: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            help="Check the whole state every N requests too; implies --verify.",
-            rich_help_panel="Measurement",
-        ),
-    ] = 0
 
     def drive(self, name: str) -> Ssd:
         """The drive, with its settings laid over."""
@@ -241,19 +163,7 @@ class RunOptions(TraceOptions):
 
     def settings(self, *, keep_requests: bool = False) -> RunSettings:
         """All else that makes a run."""
-        return RunSettings(
-            seed=self.seed,
-            requests=self.requests,
-            depth=self.depth,
-            time_scale=self.time_scale,
-            warmup=self.warmup,
-            window=self.window,
-            keep_requests=keep_requests,
-            closeup=None if self.closeup is None else _closeup(self.closeup),
-            snapshots=self.snapshots,
-            verify=self.verify or self.audit > 0,
-            audit_every=self.audit,
-        )
+        return RunSettings(**self.options(), keep_requests=keep_requests)
 
     def given(self, names: Sequence[str] | None = None) -> list[str]:
         """The options, of these fields or of all, that were given a value other than their default."""
@@ -262,16 +172,6 @@ class RunOptions(TraceOptions):
             for f in fields(self)
             if (names is None or f.name in names) and getattr(self, f.name) not in (f.default, [])
         ]
-
-
-def _closeup(text: str) -> tuple[int, int]:
-    first, _, count = text.partition(":")
-    if not (first.isdecimal() and count.isdecimal() and int(count) > 0):
-        raise WorkloadError(
-            f"--closeup: found {text!r}, expected FIRST:COUNT",
-            "such as 4920:100, the hundred requests from number 4920 on, counted from 0",
-        )
-    return int(first), int(count)
 
 
 DEFAULT_TRACE = "bundled:pgbench"
@@ -289,8 +189,7 @@ def refuse_passing(source: workloads.Source, saving: SavingOptions) -> None:
 
 def check_closeup(run: RunOptions, output: OutputOptions) -> None:
     """Refuse to look closely without a place for it, and a place without a look."""
-    if run.closeup is not None:
-        _closeup(run.closeup)
+    run.options()
     if run.closeup is not None and output.closeup_out is None and output.report is None:
         raise WorkloadError("--closeup: found alone, expected with --report or --closeup-out", "")
     if run.closeup is None and output.closeup_out is not None:

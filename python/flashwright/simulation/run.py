@@ -7,11 +7,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from textwrap import indent
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from flashwright.drive import policies
 from flashwright.errors import Interrupted, VerifyError, WorkloadError
 from flashwright.simulation.results import RunResult
+from flashwright.simulation.run_options import LIMITS, TEXT, OptionKeywords, RunOptions
 from flashwright.support.arguments import check_fields, checked
 from flashwright.support.core import _core, expect_arrays
 from flashwright.support.files import write_beside, write_or_warn
@@ -24,130 +26,87 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["PlaySettings", "Run", "RunInterrupted", "RunSettings"]
+__all__ = ["PlaySettings", "Run", "RunInterrupted", "RunSettings", "describes_options"]
 
 # A step is as long as this where the machine allows, so that Ctrl-C and progress bars feel alive.
 _STEP_S = 0.1
 _STEP_MIN = 256
+# Larger limits than this only keep numbers within 64 bits, so nobody needs to know them.
+_SHOWN_MAX = 2**20
 # What a saved run calls itself in its first line.
 _KIND = "saved-run"
 
 
-class PlaySettings(TypedDict, total=False):
+class PlaySettings(OptionKeywords, total=False):
     """The settings of a run as keywords, for calls that hand them on; see :meth:`flashwright.Ssd.play` for each."""
 
-    seed: int
-    requests: int | None
-    depth: int | None
-    time_scale: float | None
-    warmup: int
-    window: str | None
-    keep_requests: bool
-    closeup: tuple[int, int] | None
-    snapshots: int | None
-    verify: bool
-    audit_every: int
     policies: Sequence[policies.Given]
 
 
 @dataclass(frozen=True)
-class RunSettings:
+class RunSettings(RunOptions):
     """What a run is made of beside drive and workload; see :meth:`flashwright.Ssd.play` for each."""
 
-    seed: int = 1
-    requests: int | None = None
-    depth: int | None = None
-    time_scale: float | None = None
-    warmup: int = 0
-    window: str | None = None
-    keep_requests: bool = False
-    closeup: tuple[int, int] | None = None
-    snapshots: int | None = None
-    verify: bool = False
-    audit_every: int = 0
     policies: Sequence[policies.Given] = ()
 
     def __post_init__(self) -> None:
         check_fields(self, "policies")
 
     def to_json(self, preconditioning: str) -> str:
-        """The form in which the core takes them; checks what the core can't say as well."""
-        _expect("seed", self.seed, 0, 2**64 - 1)
-        if self.requests is not None:
-            _expect("requests", self.requests, 1, 2**63)
-        if self.depth is not None:
-            _expect("depth", self.depth, 1, 1 << 20)
+        """The form in which the core takes them; checks what it can't say as well."""
+        for name, (kind, least, most) in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                raise WorkloadError(_beyond(name, value, kind, least, most), "", parameters=[name])
         if self.depth is not None and self.time_scale is not None:
             raise WorkloadError(
                 "depth and time_scale: found both, expected one of them",
                 "a closed loop ignores arrival times, so there is nothing to scale",
                 parameters=["depth", "time_scale"],
             )
-        if self.time_scale is not None and not 0 <= self.time_scale <= 1e6:
+        if self.closeup is not None and not (self.closeup[0] >= 0 and self.closeup[1] >= 1):
             raise WorkloadError(
-                f"time_scale: found {self.time_scale}, expected 0 to 1,000,000",
-                _TIME_SCALE_HINT,
-                parameters=["time_scale"],
+                f"closeup: found {self.closeup}, expected a request from 0 up, and at least 1 request",
+                "",
+                parameters=["closeup"],
             )
-        if self.audit_every and not self.verify:
+        if self.snapshots is not None and self.window == "off":
             raise WorkloadError(
-                "audit_every: found without verify=True, expected both",
-                "add verify=True",
-                parameters=["audit_every", "verify"],
+                'snapshots: found them with window="off", expected a time series',
+                "a snapshot is taken where a window ends",
+                parameters=["snapshots", "window"],
             )
-        _expect("warmup", self.warmup, 0, 2**63)
-        _expect("audit_every", self.audit_every, 0, 2**63)
-        if self.closeup is not None:
-            _expect("closeup: first request", self.closeup[0], 0, 2**63)
-            _expect("closeup: requests", self.closeup[1], 1, 2**63)
-        if self.snapshots is not None:
-            _expect("snapshots", self.snapshots, 2, 1000)
-            if self.window == "off":
-                raise WorkloadError(
-                    'snapshots: found them with window="off", expected a time series',
-                    "a snapshot is taken where a window ends",
-                    parameters=["snapshots", "window"],
-                )
-        given = {
-            each.name: getattr(self, each.name) for each in fields(self) if each.name != "policies"
-        }
-        return json.dumps({**given, "precondition": preconditioning, "window": self._window()})
-
-    def _window(self) -> object:
-        if self.window is None:
-            # Short runs get some hundred windows; long ones join theirs as they go.
-            return {
-                "requests": 1000
-                if self.requests is None
-                else max(1, min(1000, self.requests // 200))
-            }
-        if self.window == "off":
-            return "off"
-        key, _, value = self.window.partition("=")
-        if key == "requests" and value.replace("_", "").isdecimal() and int(value) > 0:
-            return {"requests": int(value)}
-        if key == "time":
-            nanos = _core.time_read(value)
-            if nanos > 0:
-                return {"nanos": nanos}
-        raise WorkloadError(
-            f"window: found {self.window!r}, expected requests=N, time=10ms or off",
-            "a window is the stretch that one point of the time series covers",
-            parameters=["window"],
-        )
+        given = {each.name: getattr(self, each.name) for each in fields(RunOptions)}
+        return json.dumps({**given, "precondition": preconditioning})
 
 
-_TIME_SCALE_HINT = "arrival times are multiplied by it: 0.5 plays twice as fast"
+def _beyond(name: str, value: float, kind: str, least: int, most: int) -> str:
+    limit = f"{least} to {most:,}" if most <= _SHOWN_MAX else f"{least} up"
+    return f"{name}: found {value}, expected {kind} from {limit}"
 
 
-def _expect(name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        limit = f"{least} to {most:,}" if most < 2**20 else f"{least} up"
-        raise WorkloadError(
-            f"{name}: found {value}, expected a whole number from {limit}",
-            "",
-            parameters=[name.partition(":")[0]],
-        )
+_Call = TypeVar("_Call", bound=Callable[..., Any])
+
+
+def describes_options(call: _Call) -> _Call:
+    """Put the description of every option in a docstring, where it says OPTIONS.
+
+    Examples
+    --------
+    >>> @describes_options
+    ... def play():
+    ...     '''Play.
+    ...
+    ...     OPTIONS
+    ...     '''
+    >>> "seed : int" in play.__doc__
+    True
+    """
+    text = call.__doc__ or ""
+    line = next((each for each in text.splitlines() if each.strip() == "OPTIONS"), None)
+    if line is not None:
+        call.__doc__ = text.replace(line, indent(TEXT.strip("\n"), line[: line.index("O")]))
+    return call
 
 
 class RunInterrupted(Interrupted):

@@ -13,7 +13,7 @@ from flashwright.drive.description import config_of, devices, keys_of
 from flashwright.drive.drivefiles import read_file, read_text
 from flashwright.errors import ArgumentError, ConfigError
 from flashwright.simulation.results import RunResult
-from flashwright.simulation.run import PlaySettings, Run, RunSettings
+from flashwright.simulation.run import PlaySettings, Run, RunSettings, describes_options
 from flashwright.support.arguments import checked, plain
 from flashwright.support.core import _core
 from flashwright.support.files import is_file
@@ -276,6 +276,7 @@ class Ssd:
         _core.config_check(self.toml)
 
     @checked(policies=None)
+    @describes_options
     def play(
         self,
         workload: workloads.Source | str,
@@ -293,32 +294,7 @@ class Ssd:
             Called a few times a second.
         **settings
             Those of :class:`~flashwright.simulation.run.PlaySettings`, as follows.
-        requests : int, optional
-            Requests measured at most. By default a trace to its end, a stand-in as long as its statistics
-            need, and a million of any other workload.
-        depth : int, optional
-            Closed loop with that many requests outstanding; arrival times are then ignored. A drive whose
-            description leaves ``host.queue-depth`` open takes as many at once; of others the rest waits in the driver.
-        time_scale : float, optional
-            Open loop with arrival times multiplied by this; 0.5 plays twice as fast.
-        seed : int, optional
-            One seed replays the whole run.
-        warmup : int, optional
-            Requests played before measuring begins.
-        window : str, optional
-            Length of the windows of the time series: ``"requests=N"``, ``"time=10ms"`` or ``"off"``.
-        keep_requests : bool, optional
-            Keep a row for every request (44 bytes each).
-        closeup : (int, int), optional
-            Keep rows of consecutive requests, in :attr:`RunResult.closeup`: the number of the first, from 0
-            where measuring begins, and how many.
-        snapshots : int, optional
-            Keep at most this many snapshots of all blocks (2 to 1,000), in :attr:`RunResult.snapshots`, spaced evenly
-            over the measurement; needs a time series.
-        verify : bool, optional
-            Check every read against what was last written, and the drive's state in the end.
-        audit_every : int, optional
-            Under `verify`, check the whole state every this many requests too.
+        OPTIONS
         policies : sequence, optional
             Policies written in Python (:mod:`flashwright.policies`), classes or objects, at most one of each kind. Each
             takes the place of the one that the drive's configuration names.
