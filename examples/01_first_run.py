@@ -8,14 +8,14 @@
 from flashwright import Ssd, workloads
 
 ssd = Ssd.named("default").with_(blocks_per_plane=256).precondition("workload")
-run = ssd.play(workloads.uniform(write=0.7), requests=100_000, depth=8, seed=1, verify=True)
+run = ssd.play(workloads.uniform(write=0.7), requests=200_000, depth=8, seed=1, verify=True)
 print(ssd)
 print(run)
 print(f"{run.settled.verdict}: {run.settled.why}")
 
 # %% [markdown]
 # How long did requests take? Half of them waited for little more than a page program. The slowest
-# waited while a whole block was cleaned: its valid pages are copied before it is erased.
+# waited while their plane won back a block: it cleans several, and copies their valid pages.
 
 # %%
 p50, p99 = run.latency_ns.quantile([0.5, 0.99]).values()

@@ -13,7 +13,7 @@ vary: dict[str, list[object]] = {
     "workload": [workloads.uniform(write=1.0), workloads.zipf(write=1.0)],
     "gc.victim": ["greedy", "cost-benefit", "fifo", "random"],
 }
-runs = compare(ssd, "uniform", vary, requests=150_000, depth=8)
+runs = compare(ssd, "uniform", vary, requests=250_000, depth=8)
 
 # %% [markdown]
 # The runs are a list and convert to a table: one row per run, with figures under their names.

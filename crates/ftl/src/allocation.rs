@@ -17,7 +17,8 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Allocation {
-    /// Planes take turns as pages are written, but one with less room than the others waits until it is level with them.
+    /// Planes take turns as pages are written. Where their room is uneven, turns begin with another plane, so that what lasts does not gather
+    /// in some of them; one that is short of whole blocks sits a block out.
     #[default]
     ByRoom,
     /// Planes take turns as pages are written, however full they are; only one that can't take a page is skipped. Where papers

@@ -45,8 +45,8 @@ pub(crate) struct Plane {
     pub copies: u32,
     /// Pages of its good blocks that hold no valid page; blocks that only an SLC cache uses don't count.
     pub room: i64,
-    /// Whether it waits for room: see [`crate::planes`].
-    pub waits: bool,
+    /// Turns that it misses because it is short of room: see [`crate::planes`].
+    pub missing_turns: u32,
     /// Whether blocks of it are retired.
     retired: bool,
     /// Host pages written since the schedule was last consulted, if it is consulted.
@@ -113,7 +113,7 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 schedule: context.gc.schedule.build(&context.gc.schedules, context.schedule_context(streams_u8, flash)),
                 copies: 0,
                 room: 0,
-                waits: false,
+                missing_turns: 0,
                 retired: false,
                 written: 0,
                 slc,
@@ -290,7 +290,7 @@ impl Plane {
     pub fn begin_room(&mut self, flash: &Flash) {
         let mut blocks = (self.first_block.0..).take(flash.geometry().blocks_per_plane() as usize).map(BlockId);
         self.retired = blocks.any(|block| flash.nand().condition(block) == Condition::Retired);
-        (self.room, self.waits) = (self.count_room(flash), false);
+        (self.room, self.missing_turns) = (self.count_room(flash), 0);
     }
 
     /// Its `room`, by a search.

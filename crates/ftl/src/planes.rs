@@ -6,10 +6,13 @@
 //!                                   program ◄────────────────── open a block
 //! ```
 //!
-//! **By room.** The *room* of a plane is what its good blocks hold beside valid pages: what cleaning can make of it. With
-//! `placement.allocation = "by-room"`, a plane whose room falls short of the mean by more than [`UNEVEN_SHARE`] of a block waits until it
-//! has the mean again; meanwhile its turns go to the next plane. So data can't gather in some planes, whatever the order in which the host
-//! writes them, and planes that lost blocks hold less. The mean is taken once a round, so a write costs O(1) amortised.
+//! **By room.** The *room* of a plane is what its good blocks hold beside valid pages: what cleaning can make of it. In strict turn, a host
+//! that writes each page several times in order puts all lasting copies in the planes whose number shares a factor with the period, and
+//! these run out of room. With `placement.allocation = "by-room"`, a *round* is a few pages for each plane in turn; where room is uneven
+//! after a round, the next one begins with another plane, drawn at random, so that lasting copies go to other planes. All planes still get as many
+//! pages in a round: their frontiers fill together, so they open blocks, and clean, at the same time, as the dies of a superblock do. Only a plane that
+//! is short of whole blocks, because it lost some or by much bad luck, misses turns: as many as a block has pages, so that afterwards it fills its
+//! blocks with the others again. A round costs O(planes), so a write costs O(1) amortised.
 
 use crate::cleaner::{Cleaner, Exhausted, PageMapped};
 use crate::plane::{Plane, planes};
@@ -19,14 +22,15 @@ use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
 
-/// The part of a block by which the room of a plane may fall short of the mean before it waits: half.
-///
-/// Less than a block, so that a plane begins and ends its waits while it fills a block, and each block gets a fair sample of what the host
-/// writes. With several blocks, whole blocks of dead copies and whole blocks of lasting ones would still alternate, and write
-/// amplification would depend on the number of planes (measured: 1.33 with 8 planes for 1.97 with 7, each page written twice; with half a
-/// block, 1.92). Not much less, because planes wait a share of their time that grows as the inverse of it, since random
-/// writes make room uneven by chance.
-const UNEVEN_SHARE: f64 = 0.5;
+/// The part of a block that a plane gets in a round, and by which its room may fall short of the mean before the next round begins
+/// with another plane. Small, so that each block gets a fair sample of what the host writes: lasting and dead copies alternate in runs of twice this length.
+/// Not a page each, since a round that begins elsewhere has some dies wait for a turn. Drawn, since a fixed step would resonate with other numbers
+/// of planes (measured: 2.33 with 42 planes where the median is 2.02, blocks of 8 pages, each page written twice; drawn, 2.09 at most).
+const ROUND_SHARE: f64 = 1.0 / 16.0;
+
+/// Blocks by which the room of a plane may fall short of the mean before it misses turns. Random writes make room uneven by chance, by
+/// about the root of a plane's pages, a block or less; waits for that would take planes out of step for nothing.
+const SHORT_BLOCKS: i64 = 2;
 
 /// All planes of a drive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -34,16 +38,19 @@ pub(crate) struct Planes {
     pub all: Vec<Plane>,
     /// Planes in the order in which they take turns.
     pub order: Vec<u32>,
-    /// The next plane in turn, by stream.
-    turn: Vec<u32>,
+    /// Whose turn it is, by stream.
+    turn: Vec<Turn>,
     allocation: Allocation,
-    /// Whether planes with too little room wait: by room, and there are several.
+    /// Whether rounds go by room: there are several planes, and the setting says so.
     watches_room: bool,
-    /// The mean room of a plane, taken when the first plane in order last had its turn, and the least with which a plane does not wait.
-    room_mean: i64,
-    room_least: i64,
-    /// [`UNEVEN_SHARE`] in pages.
+    /// Pages of all planes in a round.
+    round: u32,
+    /// [`ROUND_SHARE`] and [`SHORT_BLOCKS`] in pages.
     uneven: i64,
+    short: i64,
+    pages_per_block: u32,
+    /// The state of the draws (xorshift64).
+    drawn: u64,
     pub cleaner: Cleaner,
     /// Whether the schedule is consulted after host writes.
     pub asks_schedule: bool,
@@ -51,18 +58,30 @@ pub(crate) struct Planes {
     written: Vec<u32>,
 }
 
+/// The turns of a stream: the next plane, and the pages left of the round.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Turn {
+    next: u32,
+    left: u32,
+}
+
 impl Planes {
     /// The planes of a drive of erased flash, each with this many streams.
     pub fn new(context: &SchemeContext, streams: usize, cleaner: Cleaner, flash: &Flash) -> Self {
+        let (planes_all, pages) = (flash.geometry().planes(), flash.geometry().pages_per_block());
+        let share = ((f64::from(pages) * ROUND_SHARE) as u32).max(1);
+        let round = share * planes_all;
         Self {
             all: planes(context, streams, flash),
             order: context.placement.order.planes(flash.geometry(), context.dies_per_way),
-            turn: vec![0; streams * if context.slc.is_some() { 2 } else { 1 }],
+            turn: vec![Turn { next: 0, left: round }; streams * if context.slc.is_some() { 2 } else { 1 }],
             allocation: context.placement.allocation,
-            watches_room: context.placement.allocation == Allocation::ByRoom && flash.geometry().planes() > 1,
-            room_mean: 0,
-            room_least: 0,
-            uneven: (f64::from(flash.geometry().pages_per_block()) * UNEVEN_SHARE) as i64,
+            watches_room: context.placement.allocation == Allocation::ByRoom && planes_all > 1,
+            round,
+            uneven: i64::from(share),
+            short: SHORT_BLOCKS * i64::from(pages),
+            pages_per_block: pages,
+            drawn: 1,
             cleaner,
             asks_schedule: context.gc.schedule.asked(),
             written: Vec::new(),
@@ -80,39 +99,60 @@ impl Planes {
             return lpn.index() % planes;
         }
         let turn = &mut self.turn[usize::from(stream)];
-        let mine = *turn as usize;
-        *turn = if mine + 1 == planes { 0 } else { *turn + 1 };
+        let mine = turn.next as usize;
+        turn.next = after(mine, planes);
         if self.watches_room {
-            let plane = &self.all[self.order[mine] as usize];
-            if mine == 0 || plane.waits || plane.room < self.room_least {
+            turn.left -= 1;
+            if turn.left == 0 || self.all[self.order[mine] as usize].missing_turns > 0 {
                 return self.turn_by_room(mine, stream);
             }
         }
         mine
     }
 
-    /// The first plane from `first` on that does not wait for room. Its successor is the next in turn.
+    /// The first plane from `first` on that misses no turn. After the last page of a round, looks at the room of all planes.
     #[inline(never)]
     fn turn_by_room(&mut self, first: usize, stream: u8) -> usize {
         let planes = self.order.len();
-        for mine in (first..planes).chain(0..first) {
-            if mine == 0 {
-                self.take_mean_room();
-            }
+        let is_last = self.turn[usize::from(stream)].left == 0;
+        let is_uneven = is_last && self.look_at_room();
+        let mut mine = first;
+        for _ in 0..planes {
             let plane = &mut self.all[self.order[mine] as usize];
-            plane.waits = plane.room < if plane.waits { self.room_mean } else { self.room_least };
-            if !plane.waits {
-                self.turn[usize::from(stream)] = ((mine + 1) % planes) as u32;
-                return mine;
+            if plane.missing_turns == 0 {
+                break;
             }
+            plane.missing_turns -= 1;
+            mine = after(mine, planes) as usize;
         }
-        first // the mean is that of the last round: every plane may have fallen below it since
+        let skipped = if is_uneven { 1 + self.draw() as usize % (planes - 1) } else { 0 };
+        let turn = &mut self.turn[usize::from(stream)];
+        turn.next = ((mine + 1 + skipped) % planes) as u32;
+        if is_last {
+            turn.left = self.round;
+        }
+        mine
     }
 
-    fn take_mean_room(&mut self) {
+    fn draw(&mut self) -> u64 {
+        self.drawn ^= self.drawn << 13;
+        self.drawn ^= self.drawn >> 7;
+        self.drawn ^= self.drawn << 17;
+        self.drawn
+    }
+
+    /// Whether the room of some plane falls short of the mean; those that fall short by much miss turns.
+    fn look_at_room(&mut self) -> bool {
         let sum: i64 = self.all.iter().map(|plane| plane.room).sum();
-        self.room_mean = sum.div_euclid(self.all.len() as i64);
-        self.room_least = self.room_mean - self.uneven;
+        let mean = sum.div_euclid(self.all.len() as i64);
+        let mut is_uneven = false;
+        for plane in &mut self.all {
+            is_uneven |= plane.room < mean - self.uneven;
+            if plane.room < mean - self.short && plane.missing_turns == 0 {
+                plane.missing_turns = self.pages_per_block;
+            }
+        }
+        is_uneven
     }
 
     /// The plane that takes a page: the one in turn, or the next that can unless the page is bound to its plane. Its
@@ -250,6 +290,12 @@ impl Planes {
             pages_total: u64::from(geometry.pages()),
         }
     }
+}
+
+/// The place in turn after this one.
+#[inline(always)]
+fn after(place: usize, planes: usize) -> u32 {
+    if place + 1 == planes { 0 } else { place as u32 + 1 }
 }
 
 /// As [`Planes::drop_copy`].

@@ -32,9 +32,10 @@ struct Reference {
     /// Planes in turn.
     order: Vec<u32>,
     turn: usize,
-    /// By plane: whether it waits for room. The mean room, taken when the first plane had its turn.
-    waits: Vec<bool>,
-    mean: i64,
+    /// By plane: turns that it misses. Pages written in this round, and the state of the draws.
+    misses: Vec<u32>,
+    written: i64,
+    drawn: u64,
     blocks: Vec<Block>,
     /// The open block of each plane for the host and for cleaning.
     frontiers: Vec<[Option<usize>; 2]>,
@@ -60,8 +61,9 @@ impl Reference {
             wear: wear.clone(),
             order: placement.order.planes(&geometry, 1),
             turn: 0,
-            waits: vec![false; geometry.planes() as usize],
-            mean: 0,
+            misses: vec![0; geometry.planes() as usize],
+            written: 0,
+            drawn: 1,
             blocks: (0..blocks).map(|at| Block { free: true, since: at as u64, ..Block::default() }).collect(),
             frontiers: vec![[None; 2]; geometry.planes() as usize],
             lies: vec![None; logical as usize],
@@ -119,23 +121,39 @@ impl Reference {
         i64::from(self.geometry.blocks_per_plane() * self.geometry.pages_per_block()) - valid as i64
     }
 
-    /// The next plane in turn whose room is less than half a block below the mean, or, if it has been further below, at the mean.
+    /// The next plane in turn that misses none. A round is a sixteenth of a block for each plane; after it, planes two blocks below the mean room
+    /// miss turns for a block's pages, and if one is a sixteenth of a block below it, the next round begins with a plane that is drawn.
     fn turn_by_room(&mut self) -> usize {
         let planes = self.order.len();
-        for turn in (0..planes).map(|step| (self.turn + step) % planes) {
-            if turn == 0 {
-                self.mean = (0..planes).map(|plane| self.room(plane)).sum::<i64>().div_euclid(planes as i64);
+        let (pages, part) = (self.np() as i64, (self.np() as i64 / 16).max(1));
+        self.written += 1;
+        let mut skipped = 0;
+        if planes > 1 && self.written == part * planes as i64 {
+            self.written = 0;
+            let rooms: Vec<i64> = (0..planes).map(|plane| self.room(plane)).collect();
+            let mean = rooms.iter().sum::<i64>().div_euclid(planes as i64);
+            for (plane, room) in rooms.iter().enumerate() {
+                if *room < mean - 2 * pages && self.misses[plane] == 0 {
+                    self.misses[plane] = pages as u32;
+                }
             }
-            let plane = self.order[turn] as usize;
-            let allowed = if self.waits[plane] { 0 } else { self.np() as i64 / 2 };
-            self.waits[plane] = self.room(plane) + allowed < self.mean;
-            if planes == 1 || !self.waits[plane] {
-                self.turn = (turn + 1) % planes;
-                return turn;
+            if rooms.iter().any(|room| *room < mean - part) {
+                self.drawn ^= self.drawn << 13;
+                self.drawn ^= self.drawn >> 7;
+                self.drawn ^= self.drawn << 17;
+                skipped = 1 + self.drawn as usize % (planes - 1);
             }
         }
-        let turn = self.turn;
-        self.turn = (turn + 1) % planes;
+        let mut turn = self.turn;
+        for _ in 0..planes {
+            let misses = &mut self.misses[self.order[turn] as usize];
+            if *misses == 0 {
+                break;
+            }
+            *misses -= 1;
+            turn = (turn + 1) % planes;
+        }
+        self.turn = (turn + 1 + skipped) % planes;
         turn
     }
 
