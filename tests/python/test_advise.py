@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -164,7 +165,9 @@ def test_targets_about_time_and_life(command: Cli, tmp_path: Path) -> None:
     best, points = said.json["recommended"], said.json["points"]
     assert best["p99_ns"] <= 80e6 and best["life_years"] >= 1.2 and best["iops"] >= 700
     lives = [point["life_bytes"] for point in points]
-    assert lives == sorted(lives, reverse=True)
+    # Points close together differ by less than a run tells.
+    assert all(after < 1.05 * before for before, after in pairwise(lives))
+    assert lives[-1] < 0.3 * lives[0]
     page = report.read_text(encoding="utf-8")
     charts = embedded(page, "plots")["charts"]
     assert set(charts) == {"advise-wa", "advise-tail", "advise-iops", "advise-life"}

@@ -33,6 +33,9 @@ page-size = "12 KiB"
 utilization = 0.85
 [timing]
 model = "parallel"
+[placement]
+policy = "single"
+allocation = "dynamic"
 [host]
 partial-pages = "read-modify-write"
 [controller]
