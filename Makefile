@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-build test-python test-long check check-rust check-python docs instructions instructions-accept \
+.PHONY: help venv build demo test test-rust test-build test-python test-papers test-long check check-rust check-python docs instructions instructions-accept \
 	soak fuzz generate reproduce format bench limits clean
 
 help: ## Say what there is
@@ -25,8 +25,9 @@ $(VENV)/ready: requirements-dev.txt
 	$(BIN)/python -m pip install --requirement requirements-dev.txt
 	touch $@
 
-build: venv ## Build the core and install the package into .venv
+build: venv ## Build the core and install tool and papers into .venv
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
+	$(BIN)/python -m pip install --no-deps --no-build-isolation --config-settings editable_mode=compat --editable papers
 
 demo: build ## A real trace under three cleaning policies on settled drives, as a table and as out/demo.html
 	@mkdir -p out
@@ -34,7 +35,7 @@ demo: build ## A real trace under three cleaning policies on settled drives, as 
 		--vary gc.victim=greedy,cost-benefit,random --verify --report out/demo.html
 	@echo "open out/demo.html in a browser"
 
-test: test-rust test-python ## The tests that take minutes together
+test: test-rust test-python test-papers ## The tests that take minutes together
 
 # Random cases are the same each time here; test-long and fuzz draw new ones.
 test-rust: venv
@@ -47,9 +48,12 @@ test-build: check-rust
 test-python: build
 	$(BIN)/python -m pytest -n 2
 
+test-papers: build
+	$(BIN)/python -m pytest -n 2 papers/tests papers/flashwright_papers
+
 test-long: build ## What takes long: theory at full size, ten million requests a scheduler, every claim
 	$(CARGO) test --workspace --quiet -- --ignored
-	$(BIN)/python -m pytest -n 2 -m long
+	$(BIN)/python -m pytest -n 2 -m long tests/python papers/tests
 
 # make soak OPERATIONS=1e6, HOURS=8 or SEED=17
 soak: venv ## Power cuts on drives of random shape, a billion operations: OPERATIONS= or HOURS= set how many, SEED= the first drive
@@ -70,6 +74,7 @@ check-python: build
 	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
 	for folder in experiments/*/; do MYPYPATH=$$folder:experiments $(BIN)/mypy $$folder*.py || exit 1; done
+	MYPYPATH=papers/tests $(BIN)/mypy papers/tests/*.py
 	$(BIN)/python -m mypy.stubtest flashwright._core
 	$(BIN)/python tools/reference.py --check
 

@@ -40,7 +40,7 @@ def _elsewhere() -> dict[Path, str]:
     }
     for path in (ROOT / "python/flashwright/traces").rglob("README.md"):
         found[path] = "reference/bundled-traces.md"
-    papers = ROOT / "python/flashwright/papers/experiments"
+    papers = ROOT / "papers/flashwright_papers/experiments"
     for path in sorted([*papers.glob("*/*.md"), *(ROOT / "experiments").glob("*/*.md")]):
         name = path.parent.name if path.stem == "README" else f"{path.parent.name}-{path.stem}"
         found[path] = f"explanation/experiments/{name}.md"

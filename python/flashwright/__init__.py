@@ -6,7 +6,7 @@ What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`
 :class:`Ssd` and plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``,
 ``lifetime``, ``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from
 flashwright.advice.space import knee``: ``drive``, ``traces``, ``simulation``, ``sweeps``, ``serving``, ``endurance``,
-``target``, ``characterization``, ``twin``, ``advice``, ``probing``, ``papers``.
+``target``, ``characterization``, ``twin``, ``advice``, ``probing``.
 
 Results have ``to_arrow()`` and ``to_pandas()``, and show themselves as a small table in a notebook;
 :func:`table` has all figures of runs, a row for each.
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from flashwright.endurance import lifetime, smart
     from flashwright.endurance.lifetime import Endurance
     from flashwright.errors import FlashwrightError, MissingPackageError
-    from flashwright.papers import Reproduction, reproduce
     from flashwright.probing import probes
     from flashwright.probing.session import ProbeInterrupted, ProbeResult, probe
     from flashwright.serving.crash import CrashTest
@@ -71,6 +70,7 @@ if TYPE_CHECKING:
     from flashwright.traces.models import FittedModel, fit_trace
     from flashwright.twin.making import Twin, twin_of
     from flashwright.twin.profile import Profile
+    from flashwright_papers import Reproduction, reproduce
 
 # The module that each name lives in, or is. A room is imported when one of its names is first asked for.
 _HOMES = {
@@ -91,7 +91,7 @@ _HOMES = {
     "ProgressBar": "flashwright.support.progressbar",
     "ReplayInterrupted": "flashwright.simulation.replay",
     "ReplayResult": "flashwright.simulation.replay",
-    "Reproduction": "flashwright.papers",
+    "Reproduction": "flashwright_papers",
     "Run": "flashwright.simulation.run",
     "RunInterrupted": "flashwright.simulation.run",
     "RunResult": "flashwright.simulation.results",
@@ -117,7 +117,7 @@ _HOMES = {
     "probe": "flashwright.probing.session",
     "probes": "flashwright.probing.probes",
     "replay": "flashwright.simulation.replay",
-    "reproduce": "flashwright.papers",
+    "reproduce": "flashwright_papers",
     "serve": "flashwright.serving.server",
     "serve_before": "flashwright.serving.proxy",
     "smart": "flashwright.endurance.smart",
@@ -193,7 +193,10 @@ if not TYPE_CHECKING:
         """A public name, from where it lives."""
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        home = _importlib.import_module(_HOMES[name])
+        from flashwright.support.publiccalls import papers_expected
+
+        with papers_expected(name):
+            home = _importlib.import_module(_HOMES[name])
         found = home if name in _MODULES else getattr(home, name)
         if name not in _UNGUARDED:
             from flashwright.support.publiccalls import guarded

@@ -25,7 +25,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Skips are judged everywhere, doctests of the package included."""
-    config.pluginmanager.register(needs, "needs")
+    if not config.pluginmanager.has_plugin("needs"):
+        config.pluginmanager.register(needs, "needs")
 
 
 @dataclass(frozen=True)

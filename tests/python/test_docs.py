@@ -83,7 +83,7 @@ def test_what_is_not_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_paths_in_architecture_exist() -> None:
-    tops = ["crates", "docs", "examples", "experiments", "python", "tests", "tools"]
+    tops = ["crates", "papers", "docs", "examples", "experiments", "python", "tests", "tools"]
     there = {f"/{path.relative_to(ROOT)}" for top in tops for path in (ROOT / top).rglob("*")}
     there |= {f"/{name}" for name in tops} | {f"/{path.name}" for path in ROOT.glob("*.*")}
     pages_of_design = [ROOT / "ARCHITECTURE.md", *(ROOT / "docs/explanation/design").glob("*.md")]
@@ -223,7 +223,7 @@ def test_links_lead_somewhere() -> None:
 def test_links_of_the_site() -> None:
     source = ROOT / "docs" / "how-to" / "index.md"
     place = "how-to/index.md"
-    papers = "../../python/flashwright/papers/experiments"
+    papers = "../../papers/flashwright_papers/experiments"
     links = {
         "[a](../index.md#b)": "[a](../index.md#b)",
         "[a](../../experiments/settling/README.md)": "[a](../explanation/experiments/settling.md)",

@@ -38,9 +38,9 @@ from flashwright import (
 from flashwright.characterization import EXPERIMENTS
 from flashwright.drive.policies import VictimPolicy
 from flashwright.errors import SweepError
-from flashwright.papers import Answer, Claim, Judged, Reproduction, Setting, Verdict
 from flashwright.support.tabular import html_table
 from flashwright.sweeps.points import Outcome, Point
+from flashwright_papers import Answer, Claim, Judged, Reproduction, Setting, Verdict
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ def test_rooms_import_one_way_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def exceptions() -> Iterator[type[BaseException]]:
     for name in modules_of("flashwright"):
         # Files of papers are imported by their folders, under another name.
-        if not name.endswith("__main__") and not name.startswith("flashwright.papers.experiments"):
+        if not name.endswith("__main__") and not name.startswith("flashwright_papers.experiments"):
             for value in vars(importlib.import_module(name)).values():
                 is_exception = inspect.isclass(value) and issubclass(value, BaseException)
                 is_exception = is_exception and not issubclass(value, Warning)

@@ -69,7 +69,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 
 def test_a_run_begins_before_what_only_its_results_need() -> None:
     seen = imported(*RUN)
-    assert heavy_in(seen["first request"], "flashwright.probing", "flashwright.papers") == []
+    assert heavy_in(seen["first request"], "flashwright.probing", "flashwright_papers") == []
     # Of these, the table and the time series need no more.
     assert heavy_in(seen["end"]) == ["numpy", "pyarrow", "rich"]
 

@@ -10,6 +10,7 @@ import typer
 from flashwright.cli.help import Command, Group
 from flashwright.cli.render import errors
 from flashwright.support import interrupts
+from flashwright.support.publiccalls import papers_expected
 
 __all__ = ["COMMANDS", "app", "invoke", "load"]
 
@@ -57,6 +58,9 @@ Examples:
 another width.
 """
 
+_ELSEWHERE = {"reproduce": "flashwright_papers.command"}
+"""Commands that another distribution brings, with their modules."""
+
 # Wherever typer keeps the parser's exceptions: the base of all that it raises for bad usage.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
@@ -78,6 +82,8 @@ def load(name: str) -> Any:
     ------
     KeyError
         If there is none of that name.
+    MissingPackageError
+        If it belongs to the papers, and they are not installed.
 
     Examples
     --------
@@ -87,8 +93,9 @@ def load(name: str) -> Any:
     panel = next((panel for panel, names in COMMANDS.items() if name in names), None)
     if panel is None:
         raise KeyError(name)
-    with interrupts.importing():
-        module = importlib.import_module(f"flashwright.cli.{name}")
+    home = _ELSEWHERE.get(name, f"flashwright.cli.{name}")
+    with interrupts.importing(), papers_expected(f"flashwright {name}"):
+        module = importlib.import_module(home)
     alone = typer.Typer(rich_markup_mode=None, add_completion=False)
     if hasattr(module, "app"):
         alone.add_typer(module.app, name=name, rich_help_panel=panel)

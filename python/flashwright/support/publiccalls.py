@@ -6,16 +6,51 @@ hints. Constructors of plain data are held to their signature only.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from flashwright.errors import MissingPackageError
 from flashwright.support.arguments import checked, checked_names, is_checked
 
-__all__ = ["guarded"]
+__all__ = ["guarded", "papers_expected"]
 
 _GUARDED = "__guarded__"
+_OURS = ("flashwright.", "flashwright_papers.")
+
+
+@contextlib.contextmanager
+def papers_expected(asker: str) -> Iterator[None]:
+    """Say how the papers are installed where they are not: the only door from the tool to them.
+
+    Parameters
+    ----------
+    asker : str
+        What asks for them.
+
+    Raises
+    ------
+    MissingPackageError
+        If they are not installed.
+
+    Examples
+    --------
+    >>> with papers_expected("reproduce"):
+    ...     raise ModuleNotFoundError("no such module", name="flashwright_papers")
+    Traceback (most recent call last):
+    flashwright.errors.MissingPackageError: reproduce: the papers are not installed
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "flashwright_papers":
+            raise
+        raise MissingPackageError(
+            f"{asker}: the papers are not installed",
+            "pip install flashwright-papers, or `make build` in the sources",
+        ) from None
 
 
 def guarded(found: Any) -> Any:
@@ -43,7 +78,7 @@ def guarded(found: Any) -> Any:
     if isinstance(found, types.ModuleType):
         for name in getattr(found, "__all__", ()):
             each = getattr(found, name)
-            if getattr(each, "__module__", "").startswith("flashwright"):
+            if getattr(each, "__module__", "").startswith(_OURS):
                 setattr(found, name, guarded(each))
         return found
     if isinstance(found, type):
@@ -63,7 +98,7 @@ def _guard_class(found: type) -> None:
     if (
         _GUARDED in vars(found)
         or issubclass(found, BaseException)
-        or not found.__module__.startswith("flashwright.")
+        or not found.__module__.startswith(_OURS)
         or found.__module__ == "flashwright._core"
         or getattr(found, "_is_protocol", False)
         or issubclass(found, dict)

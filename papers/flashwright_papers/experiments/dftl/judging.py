@@ -1,0 +1,53 @@
+"""What the rules of the DFTL paper's claims share.
+
+README.md argues which drive decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from flashwright_papers import Answer, Plot, Verdict
+
+from .runs import VICTIMS
+
+# The drive that decides, and the one that does where the first is not run.
+DECIDES = (("replayed", "cost-benefit"), ("full", "cost-benefit"))
+
+
+TOLD = {"replayed": "trace written once first", "full": "full drive", "erased": "erased drive"}
+
+
+STAND_IN = "Stand-in for {}"
+
+
+NAMES = {"page": "baseline", "fast": "FAST", "dftl": "DFTL"}
+
+
+def answer(
+    told: Mapping[tuple[str, str], tuple[str, Verdict]],
+    what: str,
+    workload: str,
+    *,
+    plots: Sequence[Plot] = (),
+    more: str = "",
+) -> Answer:
+    """One answer from what each state and victim policy gave; what is the same for both policies is said once.
+
+    The other states and the other policy stand beside it as readings.
+    """
+    parts = []
+    for state in dict.fromkeys(state for state, _ in told):
+        values = [told[state, victim][0] for victim in VICTIMS]
+        if values[0] == values[1]:
+            parts.append(f"{values[0]} ({TOLD[state]})")
+        else:
+            parts.append(f"{values[0]} ({TOLD[state]}, greedy), {values[1]} (cost-benefit)")
+    ours = f"{what}: {'; '.join(parts)}." + (f" {more}." if more else "")
+    decides = next(each for each in DECIDES if each in told)
+    also = {
+        f"{TOLD[state]}, {victim} victims": verdict
+        for (state, victim), (_, verdict) in told.items()
+        if (state, victim) != decides
+    }
+    return Answer(told[decides][1], ours, workload, plots=plots, also=also)

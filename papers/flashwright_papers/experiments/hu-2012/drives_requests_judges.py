@@ -1,0 +1,293 @@
+"""Chapter 4: the judges of how responses spread, and of size and depth (D4.8 to D4.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
+
+from .drives_judge import NAMES, PAGE_MAPPED, SHORT, WRITTEN, Row, per_cent, reserved
+
+
+def reads_of(found: Found) -> dict[str, dict[float, Row]]:
+    """What reads met, by drive and range."""
+    rows = found[next(name for name in found if name.endswith("drive-reads"))]
+    return {row["drive"]: {each["range"]: each for each in row["ranges"]} for row in rows}
+
+
+def slashed(values: Sequence[float], digits: int) -> str:
+    """Values of the phases."""
+    return "/".join(f"{value:.{digits}f}" for value in values)
+
+
+def density_plot(name: str, each: Row) -> Plot:
+    """Density of reads' responses, a line a phase, as in Figures 4.6 to 4.9."""
+    middles = [round((n + 0.5) * each["bin_ms"], 4) for n in range(len(each["density_per_ms"][0]))]
+    return Plot(
+        f"{NAMES[name]}, {reserved(each['range'])}",
+        "response of reads (ms)",
+        "probability density (1/ms)",
+        [
+            Line(f"capacity {phase}", middles, row)
+            for phase, row in enumerate(each["density_per_ms"], 1)
+        ],
+    )
+
+
+@claim("D4.8", needs="drive-reads")
+def d4_8(found: Found) -> Answer:
+    """Reads within 10 % of the range."""
+    return stable(found, PAGE_MAPPED)
+
+
+def stable(found: Found, drives: Sequence[str]) -> Answer:
+    """Whether the phases are alike within 10 % of the range."""
+    reads = {name: reads_of(found)[name][0.1] for name in drives}
+    named = [each["verdict"] for each in reads.values()]
+    return Answer(
+        Verdict.of(
+            all(each == "stable" for each in named),
+            direction=all(each != "unpredictable" for each in named),
+        ),
+        "; ".join(
+            f"{SHORT[name]} {each['verdict']}: mean {slashed(each['mean_ms'], 2)} ms, deviation "
+            f"{slashed(each['deviation_ms'], 2)} ms, distance {max(each['distance']):.2f}"
+            for name, each in reads.items()
+        ),
+        plots=[density_plot(name, each) for name, each in reads.items()],
+    )
+
+
+@claim("D4.9", needs="drive-reads")
+def d4_9(found: Found) -> Answer:
+    """Reads within the whole range."""
+    return unpredictable(found, PAGE_MAPPED)
+
+
+def unpredictable(found: Found, drives: Sequence[str]) -> Answer:
+    """Whether mean and deviation rise with the phase, and the density falls."""
+    reads = {name: reads_of(found)[name][1.0] for name in drives}
+    rises = all(
+        a < b
+        for each in reads.values()
+        for key in ("mean_ms", "deviation_ms")
+        for a, b in pairwise(each[key])
+    )
+    lower = all(each["highest_per_ms"][2] < each["highest_per_ms"][0] for each in reads.values())
+    return Answer(
+        Verdict.of(rises and lower, direction=rises),
+        "; ".join(
+            f"{SHORT[name]}: mean {slashed(each['mean_ms'], 1)} ms, deviation {slashed(each['deviation_ms'], 1)} ms, "
+            f"highest {slashed(each['highest_per_ms'], 3)} a ms, beyond 1.5 times the first 99 %: "
+            f"{per_cent(each['far_share'])} %"
+            for name, each in reads.items()
+        ),
+        plots=[density_plot(name, each) for name, each in reads.items()],
+    )
+
+
+@claim("D4.10", needs="drive-reads")
+def d4_10(found: Found) -> Answer:
+    """The Intel's mean in the third capacity over that in the first."""
+    each = reads_of(found)["intel-320"][1.0]
+    mean = each["mean_ms"]
+    times = mean[2] / mean[0]
+    return Answer(
+        Verdict.of(3 <= times <= 8, direction=times > 1),
+        f"{times:.1f} times: {slashed(mean, 1)} ms",
+        plots=[
+            Plot(
+                "Intel 320, P = 100 %",
+                WRITTEN,
+                "mean response of reads (ms)",
+                [
+                    Line("mean", each["written"], each["response_ms"]),
+                    Line("mean of each capacity", [0.5, 1.5, 2.5], mean),
+                ],
+                levels=[("dissertation: 5 times our first capacity", 5 * mean[0])],
+            )
+        ],
+    )
+
+
+@claim("D4.11", needs="drive-reads")
+def d4_11(found: Found) -> Answer:
+    """Peaks beside the main one, by range."""
+    intel = reads_of(found)["intel-320"]
+    half, more = intel[0.5], intel[0.7]
+
+    def count(each: Row, phase: int) -> int:
+        return len(each["far_peaks"][phase])
+
+    def height(each: Row, phase: int) -> float:
+        return max((high for _, high in each["far_peaks"][phase]), default=0.0)
+
+    there = all(count(half, phase) for phase in (1, 2)) and not any(
+        map(len, intel[0.1]["far_peaks"])
+    )
+    number = all(count(more, phase) > count(half, phase) for phase in (1, 2))
+    high = all(height(more, phase) > height(half, phase) for phase in (1, 2))
+    beyond = all(more["far_share"][phase] > half["far_share"][phase] for phase in (1, 2))
+    return Answer(
+        Verdict.of(there and number and high, direction=there and (number or high)),
+        "; ".join(
+            f"{reserved(each['range'])}: "
+            + ", ".join(
+                f"{count(each, phase)} in capacity {phase + 1}"
+                + "".join(f" at {at:.0f} ms ({h:.3f} a ms)" for at, h in each["far_peaks"][phase])
+                + f", {100 * each['far_share'][phase]:.0f} % of reads beyond"
+                for phase in (1, 2)
+            )
+            for each in (half, more)
+        ),
+        plots=[density_plot("intel-320", each) for each in (half, more)],
+        also={"the share of reads beyond, in place of the height": Verdict.of(there and beyond)},
+    )
+
+
+# Requests outstanding and their size ----------------------------------------------------------------
+
+
+def grids_of(found: Found, bundled: bool = True) -> list[tuple[str, Row]]:
+    """Drive with kind as text, and the grid."""
+    return [
+        (f"{SHORT[row['drive']]} {each['kind']}s" if bundled else f"eight dies, {each['kind']}s", each)
+        for row in found["drive-grids"]
+        if row["as_bundled"] == bundled
+        for each in row["grids"]
+    ]  # fmt: skip
+
+
+def top(each: Row) -> float:
+    """The highest bandwidth of a grid."""
+    return max(max(row) for row in each["mb_per_s"])
+
+
+def grid_plots(grids: Sequence[tuple[str, Row]], key: str, y: str) -> list[Plot]:
+    """A figure of the grids, a line a size, as in Figures 4.10 to 4.12."""
+    return [
+        Plot(
+            label,
+            "requests outstanding",
+            y,
+            [
+                Line(f"{size} KiB", each["depth"], row)
+                for size, row in zip(each["size_kib"], each[key], strict=True)
+            ],
+            x_log=True,
+            y_log=True,
+        )
+        for label, each in grids
+    ]
+
+
+@claim("D4.12", needs="drive-grids")
+def d4_12(found: Found) -> Answer:
+    """Where bandwidth saturates."""
+    grids, eight = grids_of(found), grids_of(found, bundled=False)
+    every = [each["saturation_depth"] for _, each in (*grids, *eight)]
+    return Answer(
+        Verdict.of(
+            all(max(depths) <= 16 for depths in every),
+            direction=all(max(depths[1:]) <= 16 for depths in every),
+        ),
+        f"depth with 95 % of a size's best, {sizes(grids)}: "
+        + "; ".join(
+            f"{label} {'/'.join(map(str, each['saturation_depth']))}"
+            for label, each in [*grids, *eight]
+        ),
+        plots=grid_plots([*grids, *eight], "mb_per_s", "bandwidth (MB/s)"),
+    )
+
+
+def sizes(grids: Sequence[tuple[str, Row]]) -> str:
+    """The sizes of the grids, as text."""
+    return f"by size {'/'.join(map(str, grids[0][1]['size_kib']))} KiB"
+
+
+@claim("D4.13", needs="drive-grids")
+def d4_13(found: Found) -> Answer:
+    """What size the peak takes."""
+    grids = grids_of(found)
+    shares = {label: [max(row) / top(each) for row in each["mb_per_s"]] for label, each in grids}
+    at_64 = grids[0][1]["size_kib"].index(64)
+    reached = all(each[at_64] >= 0.9 for each in shares.values())
+    return Answer(
+        Verdict.of(reached, direction=all(each[at_64] > each[0] for each in shares.values())),
+        f"% of the highest bandwidth, {sizes(grids)}: "
+        + "; ".join(
+            f"{label} {'/'.join(f'{100 * share:.0f}' for share in each)}"
+            for label, each in shares.items()
+        ),
+        plots=[
+            Plot(
+                "Highest bandwidth of a size over the drive's",
+                "request size (KiB)",
+                "share of the peak",
+                [Line(label, grids[0][1]["size_kib"], each) for label, each in shares.items()],
+                x_log=True,
+                y_format="share",
+                levels=[("0.9", 0.9)],
+            )
+        ],
+    )
+
+
+@claim("D4.14", needs="drive-grids")
+def d4_14(found: Found) -> Answer:
+    """Response over queue length."""
+    grids = grids_of(found)
+    fits = {label: [v for v in each["linearity"] if v is not None] for label, each in grids}
+    slopes = {label: [v for v in each["slope_us"] if v is not None] for label, each in grids}
+    straight = all(min(each) >= 0.98 for each in fits.values())
+    rising = all(a < b for each in slopes.values() for a, b in pairwise(each))
+    ends = all(each[-1] > each[0] for each in slopes.values())
+    return Answer(
+        Verdict.of(straight and rising, direction=straight and ends),
+        "; ".join(
+            f"{label} R^2 {min(fits[label]):.3f} or more, slopes {'/'.join(f'{v:.0f}' for v in each)} us"
+            for label, each in slopes.items()
+        )
+        + f" a request outstanding, {sizes(grids)} (sizes with three depths or more from saturation on)",
+        plots=grid_plots(grids, "response_us", "mean response (us)"),
+    )
+
+
+@claim("D4.15", needs="drive-grids")
+def d4_15(found: Found) -> Answer:
+    """The best pair of size and depth."""
+    grids = grids_of(found)
+    near, told, reach = [], [], []
+    for label, each in grids:
+        size, depth = each["best_size_kib"], each["best_depth"]
+        # A step of the grid to each side.
+        near.append(size in (16, 64, 128) and depth in (4, 8, 16))
+        named = each["mb_per_s"][each["size_kib"].index(64)][each["depth"].index(8)] / top(each)
+        reach.append(named)
+        told.append(f"{label} {size} KiB x {depth}")
+    return Answer(
+        Verdict.of(all(near), direction=sum(near) > len(near) / 2),
+        "; ".join(told)
+        + f"; 64 KiB x 8 has at least {100 * min(reach):.1f} % of the highest bandwidth",
+        plots=[
+            Plot(
+                "Best pairs",
+                "request size (KiB)",
+                "requests outstanding",
+                [
+                    *(
+                        Line(label, [each["best_size_kib"]], [each["best_depth"]])
+                        for label, each in grids
+                    ),
+                    Line("dissertation", [64], [8], paper=True),
+                ],
+                x_log=True,
+                y_log=True,
+                points=True,
+            )
+        ],
+        also={
+            "any pair that reaches 95 % of the peak": Verdict.of(min(reach) >= 0.95),
+        },
+    )

@@ -1,0 +1,84 @@
+"""A reproduction that was kept as JSON: read, and brought to the classes that its papers' files give now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from flashwright.errors import ConfigError
+from flashwright_papers.claims import Verdict
+from flashwright_papers.papers import Paper
+from flashwright_papers.session import counts_of
+
+__all__ = ["read_kept", "renewed"]
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """The document that ``flashwright reproduce --json`` wrote.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    ConfigError
+        If it can't be read, or is no such document.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: {error}", "give a file of flashwright reproduce --json"
+        ) from None
+    if not isinstance(document, dict) or not {"claims", "counts", "date"} <= set(document):
+        raise ConfigError(
+            f"{path}: found no claims with counts and a date, expected a reproduction",
+            "give a file of flashwright reproduce --json",
+        )
+    return document
+
+
+def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str, Any]:
+    """A kept document with today's classes; numbers, words and judgements stay those of its run.
+
+    Parameters
+    ----------
+    document : mapping
+        As :func:`read_kept` gives it.
+    read : mapping of str to Paper
+        All papers.
+
+    Returns
+    -------
+    dict
+        The document: ``basis``, ``because`` and ``reading`` of each claim are those of its paper's file, and
+        ``verdict`` is what its judgement counts as with them.
+
+    Raises
+    ------
+    ConfigError
+        If it holds a claim that no paper has.
+    """
+    known = {(name, each.id): each for name, paper in read.items() for each in paper.claims}
+    claims = []
+    for each in document["claims"]:
+        claim = known.get((each["paper"], each["id"]))
+        if claim is None:
+            raise ConfigError(
+                f"document: found the claim {each['paper']}/{each['id']}, expected one of the papers'",
+                "",
+                parameters=["document"],
+            )
+        judged = each.get("judged", each["verdict"])  # files of before had one verdict
+        verdict = None if judged is None else claim.counted(Verdict(judged)).value
+        claims.append(
+            each
+            | {"basis": claim.basis, "because": claim.because, "reading": claim.reading}
+            | {"judged": judged, "verdict": verdict}
+        )
+    counts = counts_of(each["verdict"] for each in claims)
+    return {**document, "counts": counts, "claims": claims}

@@ -1,0 +1,282 @@
+"""The claims as Markdown, an index and a page for each paper, from the document of a reproduction alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from flashwright_papers.claims import NOT_JUDGED, Verdict
+
+__all__ = [
+    "CLASSES",
+    "RULE",
+    "differs",
+    "otherwise",
+    "pages",
+    "rested_on",
+    "verdict_in_full",
+    "verdict_of",
+    "why_in_full",
+]
+
+_VERDICTS = [each.value for each in Verdict]
+HEAD = "<!-- Written by `flashwright reproduce --markdown`; change the papers' files instead. -->"
+RULE = (
+    "Each claim has its own rule and is judged by that rule alone. *Direction only*: the sign or the order is the "
+    "paper's, but the magnitude is not, or a stand-in for a trace that is not public cannot show it. "
+    "*Fitted*: it agrees, but a constant of ours was fitted to the paper's figure. *By construction*: it agrees, but "
+    "could not do otherwise, because our own files hold the paper's values or our design implies the result. Neither "
+    "of these two counts as reproduced. A verdict that holds under only one reading of the source says so."
+)
+CLASSES = (
+    "Classes: A exact; B simulation of public or generated input; C simulation that lacks a trace or parameters; D "
+    "measured on hardware; E cited from elsewhere; text: a statement without a number."
+)
+
+
+def verdict_of(each: Mapping[str, Any]) -> str:
+    """The verdict on a claim of the document, in words.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+    """
+    return str(each["verdict"] or NOT_JUDGED)
+
+
+def verdict_in_full(each: Mapping[str, Any]) -> str:
+    """The verdict on a claim of the document, with the reading that it depends on.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+
+    Examples
+    --------
+    >>> verdict_in_full({"verdict": "reproduced", "reading": "the window counted per list"})
+    'reproduced (only with the window counted per list)'
+    """
+    reading = each.get("reading")
+    return f"{verdict_of(each)} (only with {reading})" if reading else verdict_of(each)
+
+
+def why_in_full(each: Mapping[str, Any]) -> str:
+    """What a reader should know of a claim: why an agreement tests nothing, if so, and why ours differs.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+    """
+    said = [each["why"]]
+    if each["verdict"] in (Verdict.FITTED, Verdict.CONSTRUCTION):
+        said = [each["because"], f"By its rule alone: {each['judged']}.", each["why"]]
+    if each["verdict"] in (Verdict.DIRECTION, Verdict.NOT):
+        said.append(otherwise(each))
+    return " ".join(filter(None, said))
+
+
+def otherwise(each: Mapping[str, Any]) -> str:
+    """What a claim's rule says under other readings of its source, in a sentence or two; empty if none was run.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+
+    Examples
+    --------
+    >>> each = {"also": {"full drive": "not reproduced", "erased drive": "reproduced"}}
+    >>> otherwise(each)
+    'Other readings: reproduced with erased drive; not reproduced with full drive.'
+    """
+    told = []
+    if each.get("also"):
+        told.append(f"Other readings: {_by_verdict(each['also'].items())}.")
+    taken, *others = each.get("searched") or [None]
+    if taken is not None and others:
+        found = [(one["given"], one["verdict"]) for one in others]
+        other = [(given, verdict) for given, verdict in found if verdict != taken["verdict"]]
+        same = len(found) - len(other)
+        if other:
+            told.append(
+                f"Searched on smaller drives, {taken['verdict']} as taken: {_by_verdict(other)}"
+                + (f"; the same with {same} other{'s' * (same > 1)}." if same else ".")
+            )
+        else:
+            told.append(
+                f"Searched on smaller drives, {taken['verdict']} as taken, and so with every other reading ({same})."
+            )
+    return " ".join(told)
+
+
+def _by_verdict(found: Iterable[tuple[str, str]]) -> str:
+    listed = list(found)
+    named = {verdict: [one for one, v in listed if v == verdict] for verdict in _VERDICTS}
+    return "; ".join(f"{verdict} with {', '.join(of)}" for verdict, of in named.items() if of)
+
+
+def _reproduced_with(each: Mapping[str, Any]) -> list[str]:
+    """The readings under which the rule of a claim is met that it does not meet as taken."""
+    also = [name for name, verdict in (each.get("also") or {}).items() if verdict == "reproduced"]
+    taken, *others = each.get("searched") or [{"verdict": "reproduced"}]
+    searched = [
+        f"{one['given']} (searched on smaller drives)"
+        for one in others
+        if one["verdict"] == "reproduced" != taken["verdict"]
+    ]
+    return also + searched
+
+
+def differs(each: Mapping[str, Any]) -> bool:
+    """Whether there is something to be said of how ours differs.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+    """
+    return bool(why_in_full(each)) and each["verdict"] != Verdict.REPRODUCED
+
+
+def rested_on(document: Mapping[str, Any]) -> str:
+    """How the document came about, in a sentence.
+
+    Parameters
+    ----------
+    document : mapping
+        As :meth:`Reproduction.to_json` gives it.
+    """
+    how = "quick run (trends, no magnitudes)" if document["quick"] else "full run"
+    traces = "with the real traces available" if document["traces"] else "without real traces"
+    return (
+        f"Flashwright {document['version']}, {document['date']}: a {how} {traces}; "
+        f"{document['runs']:,} runs, {document['cpu_s'] / 60:.0f} minutes of one core"
+    )
+
+
+def pages(document: Mapping[str, Any]) -> dict[str, str]:
+    """The pages.
+
+    Parameters
+    ----------
+    document : mapping
+        As :meth:`Reproduction.to_json` gives it.
+
+    Returns
+    -------
+    dict of str to str
+        By file name: ``index.md`` with counts by paper and verdict, and a page for each paper with its claims and,
+        where ours differs, the reason.
+    """
+    claims: Sequence[Mapping[str, Any]] = document["claims"]
+    by_paper = {name: list(of) for name, of in groupby(claims, lambda each: str(each["paper"]))}
+    made = {f"{name}.md": _page(name, of) for name, of in by_paper.items()}
+    for name, left_open in (document.get("open") or {}).items():
+        if f"{name}.md" in made and left_open:
+            made[f"{name}.md"] += _left_open(left_open)
+    return {"index.md": _index(document, by_paper), **made}
+
+
+def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    claims: Sequence[Mapping[str, Any]] = document["claims"]
+    verdicts = _VERDICTS + ([NOT_JUDGED] if any(each["verdict"] is None for each in claims) else [])
+    lines = [
+        HEAD,
+        "",
+        "# Published claims, checked",
+        "",
+        f"{rested_on(document)}.",
+        "",
+        RULE,
+        "",
+        CLASSES,
+        "",
+        *_table("paper", "claims", *verdicts),
+    ]
+    for name, of in (
+        *((f"[{name}]({name}.md)", of) for name, of in by_paper.items()),
+        ("**all**", claims),
+    ):
+        counted = [sum(verdict_of(each) == verdict for each in of) for verdict in verdicts]
+        lines.append(_row(name, str(len(of)), *map(str, counted)))
+    put_in = [each for each in claims if each["verdict"] in (Verdict.FITTED, Verdict.CONSTRUCTION)]
+    if put_in:
+        lines += ["", "## Agreements that test nothing", ""]
+        lines += _table("claim", "verdict", "by its rule alone", "because")
+        lines += [
+            _row(_link(each), verdict_of(each), str(each["judged"]), each["because"])
+            for each in put_in
+        ]
+    read = [each for each in claims if each["reading"]]
+    if read:
+        lines += ["", "## Verdicts that hold under only one reading", ""]
+        lines += _table("claim", "verdict", "only with")
+        lines += [_row(_link(each), verdict_of(each), each["reading"]) for each in read]
+    elsewhere = [
+        (each, found)
+        for each in claims
+        if each["verdict"] in (Verdict.DIRECTION, Verdict.NOT) and (found := _reproduced_with(each))
+    ]
+    if elsewhere:
+        lines += ["", "## Reproduced under another reading only", ""]
+        lines += ["These keep the verdict on the reading that is taken.", ""]
+        lines += _table("claim", "verdict", "its rule is met with")
+        lines += [
+            _row(_link(each), verdict_of(each), "; ".join(found)) for each, found in elsewhere
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _page(name: str, claims: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        HEAD,
+        "",
+        f"# Claims of {name}",
+        "",
+        "[What the verdicts and classes mean](index.md)",
+        "",
+    ]
+    lines += _table("claim", "where", "class", "the paper says", "ours", "verdict")
+    for each in claims:
+        lines.append(
+            _row(
+                each["id"],
+                f"{each['where']} (`{each['entry']}`)",
+                each["kind"],
+                each["says"],
+                each["ours"] or each["error"] or "",
+                verdict_in_full(each),
+            )
+        )
+    differ = [each for each in claims if differs(each)]
+    if differ:
+        lines += ["", "## Where ours differs, or tests nothing", ""]
+        lines += [
+            f"- **{each['id']}**, {verdict_in_full(each)}: {why_in_full(each)}" for each in differ
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _left_open(left_open: Sequence[Mapping[str, Any]]) -> str:
+    lines = ["", "## What the source leaves open", ""]
+    lines += _table("name", "what", "taken", "others tried", "why")
+    for one in left_open:
+        others = ", ".join(map(str, one["others"]))
+        lines.append(_row(f"`{one['name']}`", one["what"], str(one["taken"]), others, one["why"]))
+    return "\n".join(lines) + "\n"
+
+
+def _link(each: Mapping[str, Any]) -> str:
+    return f"[{each['id']}]({each['paper']}.md)"
+
+
+def _table(*head: str) -> list[str]:
+    return [_row(*head), _row(*["---"] * len(head))]
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

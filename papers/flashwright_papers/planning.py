@@ -1,0 +1,186 @@
+"""What is asked for, and what that takes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from flashwright.errors import ConfigError
+from flashwright.sweeps.points import Point, Store
+from flashwright_papers.claims import Claim, Setting, Value
+from flashwright_papers.papers import Paper, Part, points_of
+
+__all__ = ["Plan", "checked_given", "choose", "needs", "plan"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a reproduction would do.
+
+    Attributes
+    ----------
+    claims : tuple of Claim
+        What is judged.
+    points : dict of str to list of Point
+        The runs, by part.
+    kept : int
+        How many of the runs are kept from before.
+    runs : int
+        How many different runs there are.
+    cpu_s : float
+        Seconds of one core that the others take, as measured when the parts were written.
+    """
+
+    claims: tuple[Claim, ...]
+    points: Mapping[str, Sequence[Point]]
+    kept: int
+    runs: int
+    cpu_s: float
+
+
+def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]:
+    """The claims that some words select.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        As :func:`papers` gives it.
+    wanted : sequence of str
+        Papers (``"dftl"``), entries (``"container-marking/table-4"``) or claims (``"G8"``, ``"dftl/G8"``); all
+        claims if there is none.
+
+    Raises
+    ------
+    ConfigError
+        If a word selects nothing.
+    """
+    every = [each for paper in read.values() for each in paper.claims]
+    if not wanted:
+        return every
+    taken: set[str] = set()
+    for word in wanted:
+        found = [each for each in every if word.lower() in _names(each)]
+        if not found:
+            raise ConfigError(
+                f"wanted: found {word!r}, expected a paper ({', '.join(read)}), PAPER/ENTRY or a claim's id",
+                _meant(word.lower(), every),
+                parameters=["wanted"],
+            )
+        taken |= {each.id for each in found}
+    return [each for each in every if each.id in taken]
+
+
+def _meant(word: str, every: Sequence[Claim]) -> str:
+    of_papers = sorted({f"{each.paper}/{each.entry}" for each in every if each.entry == word})
+    if of_papers:
+        return f"did you mean {' or '.join(of_papers)}?"
+    known = sorted({name for each in every for name in _names(each)})
+    close = difflib.get_close_matches(word, known, 1)
+    return (
+        f"did you mean {close[0]}?" if close else "`flashwright reproduce --list` names all of them"
+    )
+
+
+def _names(each: Claim) -> set[str]:
+    id_ = each.id.lower()
+    return {each.paper, f"{each.paper}/{each.entry}", id_, f"{each.paper}/{id_}"}
+
+
+def plan(
+    read: Mapping[str, Paper], claims: Sequence[Claim], setting: Setting, store: Store
+) -> Plan:
+    """Find out what judging claims takes; nothing is run.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    claims : sequence of Claim
+        What is wanted.
+    setting : Setting
+        How large the runs are.
+    store : Store
+        Where results of before are.
+    """
+    parts: dict[str, Part] = {}
+    for each in claims:
+        for name in needs(read, each):
+            owner, _, part = name.rpartition("/")
+            parts[name] = read[owner].parts[part]
+    points = {
+        name: points_of(part, _of_paper(setting, read[name.partition("/")[0]]))
+        for name, part in parts.items()
+    }
+    kept, cpu_s = set[str](), 0.0
+    for name, listed in points.items():
+        found = {each.key for each in listed if store.has(each)}
+        kept |= found
+        missing = sum(each.key not in found for each in listed)
+        cpu_s += parts[name].cpu_s[0 if setting.quick else 1] * missing / max(1, len(listed))
+    every = {each.key for listed in points.values() for each in listed}
+    return Plan(tuple(claims), points, len(kept), len(every), cpu_s)
+
+
+def _of_paper(setting: Setting, paper: Paper) -> Setting:
+    """The setting with what is given for this paper alone."""
+    names = {each.name for each in paper.open}
+    given = {name: value for name, value in setting.given.items() if name in names}
+    return replace(setting, given=given)
+
+
+def needs(read: Mapping[str, Paper], each: Claim) -> list[str]:
+    """The parts that a claim needs, as ``paper/part``.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    each : Claim
+        The claim.
+    """
+    judging = read[each.paper].judges.get(each.id)
+    return [
+        need if "/" in need else f"{each.paper}/{need}"
+        for need in (judging.needs if judging is not None else ())
+    ]
+
+
+def checked_given(
+    read: Mapping[str, Paper], claims: Sequence[Claim], given: Mapping[str, Value]
+) -> dict[str, Value]:
+    """What is given, checked against what the papers of the claims leave open.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    claims : sequence of Claim
+        What is judged.
+    given : mapping of str to value
+        By name, as text or as the value itself.
+
+    Raises
+    ------
+    ConfigError
+        If no paper of the claims leaves that open, or it does not allow the value.
+    """
+    known = {each.name: each for name in {c.paper for c in claims} for each in read[name].open}
+    checked_: dict[str, Value] = {}
+    for name, value in given.items():
+        if name not in known:
+            raise ConfigError(
+                f"given: found {name!r}, expected one of {', '.join(sorted(known)) or 'nothing'}",
+                "`flashwright reproduce --list` names what each paper leaves open",
+                parameters=["given"],
+            )
+        allowed = (known[name].taken, *known[name].others)
+        found = next((each for each in allowed if str(each) == str(value)), None)
+        if found is None:
+            raise ConfigError(
+                f"given: {name}: found {value!r}, expected one of {', '.join(map(str, allowed))}",
+                "",
+                parameters=["given"],
+            )
+        checked_[name] = found
+    return checked_

@@ -1,0 +1,74 @@
+"""Readings of a source other than the one that is taken, tried one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from flashwright.sweeps.points import Store
+from flashwright_papers.claims import Claim, Setting, Verdict
+from flashwright_papers.judged import Judged, Reading
+from flashwright_papers.papers import Paper
+from flashwright_papers.planning import Plan, needs, plan
+
+__all__ = ["search"]
+
+
+def search(
+    read: Mapping[str, Paper],
+    judged: Sequence[Judged],
+    setting: Setting,
+    store: Store,
+    judge: Callable[[Plan], tuple[Judged, ...]],
+) -> tuple[Judged, ...]:
+    """The same with what other readings give for claims that are not reproduced.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    judged : sequence of Judged
+        What came out with the readings that are taken.
+    setting : Setting
+        What that was run with.
+    store : Store
+        Where results are kept.
+    judge : callable
+        Runs and judges a plan.
+    """
+    found: dict[str, list[Reading]] = {}
+    for name, paper in read.items():
+        sought = [
+            each.claim
+            for each in judged
+            if each.claim.paper == name and each.verdict in (Verdict.DIRECTION, Verdict.NOT)
+        ]
+        small = replace(setting, divisor=paper.search_divisor)
+        readings = [(each, value) for each in paper.open for value in each.others]
+        if not sought or not readings:
+            continue
+        taken = plan(read, sought, small, store)
+        settings = [("", taken)]
+        for left_open, value in readings:
+            given = replace(small, given={**small.given, left_open.name: value})
+            settings.append((left_open.told(value), plan(read, sought, given, store)))
+        for told, made in settings:
+            touched = tuple(
+                each
+                for each in sought
+                if not told or _keys(read, made, each) != _keys(read, taken, each)
+            )
+            if not touched:
+                continue
+            needed = {need for each in touched for need in needs(read, each)}
+            points = {need: made.points[need] for need in made.points if need in needed}
+            for each in judge(replace(made, claims=touched, points=points)):
+                if each.answer is not None:
+                    reading = Reading(told, each.answer.verdict, each.answer.ours)
+                    found.setdefault(each.claim.id, []).append(reading)
+    return tuple(replace(each, searched=tuple(found.get(each.claim.id, ()))) for each in judged)
+
+
+def _keys(read: Mapping[str, Paper], made: Plan, each: Claim) -> set[str]:
+    """The runs that a claim rests on."""
+    return {point.key for need in needs(read, each) for point in made.points[need]}

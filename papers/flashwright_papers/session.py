@@ -1,0 +1,300 @@
+"""Running claims again: what is asked for, what that takes, and what comes out."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from flashwright._core import __version__
+from flashwright.errors import ConfigError
+from flashwright.support.arguments import checked
+from flashwright.support.tabular import Tabular, html_table, of_rows
+from flashwright.sweeps.compute import compute, cores
+from flashwright.sweeps.points import Outcome, Store
+from flashwright_papers.claims import NOT_JUDGED, Answer, Claim, Open, Setting, Value, Verdict
+from flashwright_papers.judged import Judged, plain
+from flashwright_papers.papers import Paper, papers
+from flashwright_papers.planning import Plan, checked_given, choose, needs, plan
+from flashwright_papers.search import search as search_readings
+
+__all__ = ["Reproduction", "counts_of", "reproduce"]
+
+
+@dataclass(frozen=True, repr=False)
+class Reproduction(Tabular):
+    """What came out.
+
+    Attributes
+    ----------
+    judged : tuple of Judged
+        Every claim that was asked for.
+    setting : Setting
+        What it was run with.
+    version : str
+        Of the simulator.
+    date : str
+        When it ended, as ``2012-06-11``.
+    runs : int
+        Different runs that the claims rest on.
+    computed : int
+        How many of them were not kept from before.
+    cpu_s : float
+        What all of them took, each when it was computed.
+    wall_s : float
+        What this reproduction took.
+    workers : int
+        On how many processes; with Dask the cores of this machine.
+    failures : tuple of Outcome
+        Runs that failed.
+    left_open : mapping of str to tuple of Open
+        What each paper leaves open.
+    """
+
+    judged: tuple[Judged, ...]
+    setting: Setting
+    version: str
+    date: str
+    runs: int
+    computed: int
+    cpu_s: float
+    wall_s: float
+    workers: int
+    failures: tuple[Outcome, ...] = ()
+    left_open: Mapping[str, tuple[Open, ...]] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims there are of each verdict, and how many could not be judged."""
+        return counts_of(each.verdict for each in self.judged)
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each claim.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``paper``, ``entry``, ``id``, ``where``, ``says``, ``rule``, ``verdict``, ``ours``, ``workload``, ``why``,
+            ``error``.
+        """
+        names = [
+            "paper",
+            "entry",
+            "id",
+            "where",
+            "says",
+            "rule",
+            "verdict",
+            "ours",
+            "workload",
+            "why",
+            "error",
+        ]
+        return of_rows({name: row[name] for name in names} for row in self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [each.to_json() for each in self.judged]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
+        return f"Reproduction({counts or 'no claims'}; {self.runs} runs)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                f"{row['paper']}/{row['id']}",
+                row["says"],
+                row["ours"],
+                row["verdict"] or row["error"],
+            ]
+            for row in self._rows()
+        ]
+        return html_table(["claim", "the paper", "ours", "verdict"], rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "version": self.version,
+            "date": self.date,
+            "quick": self.setting.quick,
+            "given": dict(self.setting.given),
+            "traces": self.setting.traces is not None,
+            "runs": self.runs,
+            "computed": self.computed,
+            "cpu_s": round(self.cpu_s, 1),
+            "wall_s": round(self.wall_s, 1),
+            "workers": self.workers,
+            "counts": self.counts,
+            "open": {
+                name: [plain(asdict(each)) for each in of] for name, of in self.left_open.items()
+            },
+            "claims": self._rows(),
+        }
+
+
+def counts_of(verdicts: Iterable[str | None]) -> dict[str, int]:
+    """How many claims there are of each verdict.
+
+    Parameters
+    ----------
+    verdicts : iterable of str
+        Of all claims; None where one could not be judged.
+
+    Examples
+    --------
+    >>> counts_of(["reproduced", "fitted", "reproduced"])["reproduced"]
+    2
+    """
+    counted = Counter(str(each or NOT_JUDGED) for each in verdicts)
+    known = [each.value for each in Verdict]
+    return {name: counted[name] for name in (*known, NOT_JUDGED) if counted[name] or name in known}
+
+
+@checked(workers=(1, 4096))
+def reproduce(
+    wanted: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    traces: str | os.PathLike[str] | None = None,
+    store: str | os.PathLike[str] = ".flashwright/claims",
+    experiments: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    dask: str | None = None,
+    given: Mapping[str, Value] | None = None,
+    search: bool = False,
+    progress: Callable[[Outcome, int, int], None] | None = None,
+    told: Callable[[Plan], None] | None = None,
+) -> Reproduction:
+    """Run what claims rest on, and judge them.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        As :func:`choose` takes it.
+    quick : bool, optional
+        Scaled down to minutes for all.
+    traces : path, optional
+        Folder of real traces; without it those claims are played with stand-ins, which say so.
+    store : path, optional
+        Where results of runs are kept; what is there already is not run again.
+    experiments : path, optional
+        Folder of the papers.
+    workers : int, optional
+        Processes; by default one per core.
+    dask : str, optional
+        The address of a Dask scheduler, whose workers compute instead; they need the papers' folder at the same place.
+    given : mapping of str to value, optional
+        Values for what a source leaves open, by the names in its ``paper.toml``.
+    search : bool, optional
+        Judge claims that are not reproduced also with each other value that their source allows, one at a time, on
+        drives as small as the paper's ``search-divisor`` says.
+    progress : callable, optional
+        Called after each run with its outcome, how many are finished, and how many there are.
+    told : callable, optional
+        Called with the plan before anything is run; in a search once for each reading.
+
+    Returns
+    -------
+    Reproduction
+
+    Raises
+    ------
+    ConfigError
+        If there is no such claim, or a paper's folder has a fault.
+    """
+    read = papers(experiments)
+    claims = choose(read, wanted)
+    folder = None if traces is None else _folder(traces)
+    setting = Setting(quick, folder, checked_given(read, claims, given or {}))
+    kept = Store(Path(store))
+    by_key: dict[str, Outcome] = {}
+
+    def judge(made: Plan) -> tuple[Judged, ...]:
+        if told is not None:
+            told(made)
+        listed = [point for points in made.points.values() for point in points]
+        outcomes = compute(listed, kept, workers=workers, dask=dask, progress=progress)
+        by_key.update({each.point.key: each for each in outcomes})
+        rows = {
+            name: [by_key[point.key] for point in points] for name, points in made.points.items()
+        }
+        return _judge(read, made.claims, rows)
+
+    began = time.monotonic()
+    judged = judge(plan(read, claims, setting, kept))
+    if search:
+        judged = search_readings(read, judged, setting, kept, judge)
+    return Reproduction(
+        judged,
+        setting,
+        __version__,
+        datetime.date.today().isoformat(),
+        len(by_key),
+        sum(not each.cached for each in by_key.values()),
+        sum(each.seconds for each in by_key.values()),
+        time.monotonic() - began,
+        workers or cores(),
+        tuple(each for each in by_key.values() if each.error is not None),
+        {name: read[name].open for name in dict.fromkeys(each.paper for each in claims)},
+    )
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    folder = Path(path)
+    if not folder.is_dir():
+        raise ConfigError(
+            f"traces: {folder}: not a folder",
+            "leave it out to play stand-ins",
+            parameters=["traces"],
+        )
+    return folder
+
+
+def _judge(
+    read: Mapping[str, Paper], claims: Sequence[Claim], rows: Mapping[str, Sequence[Outcome]]
+) -> tuple[Judged, ...]:
+    answers: dict[str, Judged] = {}
+    wanted = {each.id: each for each in claims}
+    for each in claims:
+        if each.verdict is not None:
+            answers[each.id] = Judged(each, Answer(each.verdict, each.ours))
+        if each.id in answers:
+            continue
+        judging = read[each.paper].judges[each.id]
+        of_need = dict(zip(judging.needs, needs(read, each), strict=True))
+        faults = [
+            f"{one.point.label}: {one.error}"
+            for name in of_need.values()
+            for one in rows[name]
+            if one.error is not None
+        ]
+        if faults:
+            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            answers[each.id] = Judged(each, None, faults[0] + more)
+            continue
+        try:
+            found = judging.judge(
+                {need: [one.result for one in rows[name]] for need, name in of_need.items()}
+            )
+        except Exception as error:  # one judge's fault is no reason to lose the others' answers
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            answers[each.id] = Judged(
+                each,
+                None,
+                f"its judge failed: {type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})",
+            )
+            continue
+        for id_, answer in found.items() if isinstance(found, Mapping) else [(each.id, found)]:
+            if id_ in wanted:
+                answers[id_] = Judged(wanted[id_], replace(answer, plots=tuple(answer.plots)))
+        if each.id not in answers:
+            answers[each.id] = Judged(each, None, "its judge returned no answer for it")
+    return tuple(answers[each.id] for each in claims)
