@@ -5,8 +5,8 @@ What one does is a function here: :func:`compare`, :func:`replay`, :func:`probe`
 :func:`serve_before`; a drive of the simulator is an
 :class:`Ssd` and plays. What one does it with is a module: ``workloads``, ``policies``, ``tracefiles``, ``probes``,
 ``lifetime``, ``smart``, ``errors``. All else is imported from the room that it lives in, as in ``from
-flashwright.advice.space import knee``: ``drive``, ``traces``, ``simulation``, ``sweeps``, ``serving``, ``endurance``, ``target``,
-``characterization``, ``twin``, ``advice``, ``probing``, ``papers``.
+flashwright.advice.space import knee``: ``drive``, ``traces``, ``simulation``, ``sweeps``, ``serving``, ``endurance``,
+``target``, ``characterization``, ``twin``, ``advice``, ``probing``, ``papers``.
 
 Results have ``to_arrow()`` and ``to_pandas()``, and show themselves as a small table in a notebook;
 :func:`table` has all figures of runs, a row for each.

@@ -22,10 +22,10 @@ from flashwright.drive.findings import Finding
 from flashwright.endurance.amounts import parse_endurance
 from flashwright.errors import ConfigError, TargetError, WorkloadError
 from flashwright.probing import costs, session
+from flashwright.probing.declared import Partition, partition
+from flashwright.probing.limits import limits
 from flashwright.probing.plan import planned
 from flashwright.probing.probes import PROBES
-from flashwright.probing.probes.declared import Partition, partition
-from flashwright.probing.probes.limits import limits
 from flashwright.probing.probes.write_buffer import WriteBuffer
 from flashwright.simulation.ssd import Ssd
 from flashwright.target import deadline
@@ -378,7 +378,7 @@ def test_a_partition_is_a_part_of_its_disk(tmp_path: Path, monkeypatch: pytest.M
     assert partition("/dev/sda1", **where) == Partition("sda", 1 << 30, ("sda2", "/srv"))
     assert partition("/dev/sda2", **where) == Partition("sda", 1 << 30, None)
     found = partition("/dev/sda1", **where)
-    monkeypatch.setattr("flashwright.probing.probes.limits.partition", lambda path: found)
+    monkeypatch.setattr("flashwright.probing.limits.partition", lambda path: found)
     with Target(PAGE) as target:
         target.kind, target.path = "block-device", "/dev/sda1"
         told = limits(target)

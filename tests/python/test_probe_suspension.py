@@ -10,8 +10,7 @@ import pytest
 
 from flashwright.drive.findings import Finding
 from flashwright.probing.probes import suspension
-from flashwright.probing.probes.meeting import met
-from flashwright.probing.probes.suspension import Suspension
+from flashwright.probing.probes.suspension import Suspension, met
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.question import Context
 from flashwright.target.target import Target

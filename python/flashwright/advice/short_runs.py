@@ -10,7 +10,6 @@ import time
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.characterization.depth_and_size import SATURATED, Grid, judge_grid
 from flashwright.drive.findings import Finding, unknown
@@ -19,6 +18,7 @@ from flashwright.report import text
 from flashwright.simulation.run import Run, RunSettings
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
+from flashwright.target.arrays import Array
 from flashwright.target.question import kib
 from flashwright.traces import workloads
 from flashwright.twin.described import write_buffers
@@ -44,7 +44,6 @@ _STEP = 1 << 20
 
 _Kind = Literal["read", "write"]
 _KINDS: tuple[_Kind, ...] = ("read", "write")
-Array = npt.NDArray[np.float64]
 
 
 def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:

@@ -13,14 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from flashwright.characterization.base import (
-    KIB,
-    Array,
     Bench,
     Estimate,
-    Integers,
     Result,
     long_table,
 )
+from flashwright.target.arrays import KIB, Array, Ints
 
 __all__ = ["SATURATED", "DepthAndSize", "DepthAndSizeResult", "Grid", "judge_grid"]
 
@@ -60,13 +58,13 @@ class Grid(Result):
     """
 
     kind: Literal["read", "write"]
-    size_bytes: Integers
-    depth: Integers
+    size_bytes: Ints
+    depth: Ints
     bandwidth_bytes_per_s: Array
     response_mean_ns: Array
     best_size_bytes: int
     best_depth: int
-    saturation_depth: Integers
+    saturation_depth: Ints
     slope_ns: Array
     linearity: Array
 
@@ -149,12 +147,12 @@ class DepthAndSize:
             done.append(grid)
 
 
-def _sizes(bench: Bench) -> Integers:
+def _sizes(bench: Bench) -> Ints:
     sizes = np.array(_SIZES_KIB) * KIB
     return np.asarray(sizes[sizes % bench.target.block_bytes == 0])
 
 
-def _depths(bench: Bench) -> Integers:
+def _depths(bench: Bench) -> Ints:
     return np.array(_QUICK_DEPTHS if bench.quick else _DEPTHS)
 
 
@@ -181,8 +179,8 @@ def _point(
 
 def judge_grid(
     kind: Literal["read", "write"],
-    size_bytes: Integers,
-    depth: Integers,
+    size_bytes: Ints,
+    depth: Ints,
     bandwidth_bytes_per_s: Array,
     response_mean_ns: Array,
 ) -> Grid:

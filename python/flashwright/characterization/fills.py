@@ -15,13 +15,12 @@ import pyarrow as pa
 from flashwright.characterization.base import (
     DEPTH,
     REQUEST_BYTES,
-    Array,
     Bench,
     Estimate,
-    Integers,
     Result,
     long_table,
 )
+from flashwright.target.arrays import Array, Ints
 from flashwright.target.stats import change_point
 from flashwright.target.target import Times
 
@@ -217,7 +216,7 @@ def _curve(bench: Bench, share: float) -> Curve:
     )
 
 
-def _windows(times: Times, edges: Integers, slow_above: float) -> tuple[Array, Array, Array, Array]:
+def _windows(times: Times, edges: Ints, slow_above: float) -> tuple[Array, Array, Array, Array]:
     """Bandwidth, mean and largest response and share of slow ones, by order of completion."""
     order = np.argsort(times.ended_ns, kind="stable")
     ended = times.ended_ns[order]

@@ -12,7 +12,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from flashwright.characterization.base import KIB, Array, Bench, Estimate, Result, long_table
+from flashwright.characterization.base import Bench, Estimate, Result, long_table
+from flashwright.target.arrays import KIB, Array
 
 __all__ = ["Mixing", "MixingResult", "lowest"]
 

@@ -16,9 +16,7 @@ import pyarrow as pa
 
 from flashwright.characterization.base import (
     DEPTH,
-    KIB,
     REQUEST_BYTES,
-    Array,
     Bench,
     Described,
     Estimate,
@@ -29,6 +27,7 @@ from flashwright.characterization.steady_state import steadiness
 from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, axis
 from flashwright.report.tables import Cell, Table
+from flashwright.target.arrays import KIB, Array
 from flashwright.target.counters import Counters, amplification
 from flashwright.target.question import kib
 

@@ -16,15 +16,13 @@ import pyarrow as pa
 
 from flashwright.characterization.base import (
     DEPTH,
-    KIB,
-    Array,
     Bench,
     Estimate,
-    Integers,
     Result,
     Variant,
     long_table,
 )
+from flashwright.target.arrays import KIB, Array, Ints
 
 __all__ = ["SteadyState", "SteadyStateResult", "Window", "steadiness"]
 
@@ -247,7 +245,7 @@ def _cell(
     """Requests a second of one share of reads and one size."""
     places = range_bytes // size
 
-    def draw(count: int) -> tuple[npt.NDArray[np.uint8], Integers]:
+    def draw(count: int) -> tuple[npt.NDArray[np.uint8], Ints]:
         kinds = np.where(rng.random(count) < read_share, _READ, _WRITE).astype(np.uint8)
         return kinds, rng.integers(0, places, count) * size
 

@@ -15,13 +15,12 @@ import pyarrow as pa
 from flashwright.characterization.base import (
     DEPTH,
     REQUEST_BYTES,
-    Array,
     Bench,
     Estimate,
-    Integers,
     Result,
     long_table,
 )
+from flashwright.target.arrays import Array, Ints
 
 __all__ = ["PHASES", "Range", "Unpredictability", "UnpredictabilityResult", "peaks", "verdict"]
 
@@ -68,7 +67,7 @@ class Range(Result):
     """
 
     range_share: float
-    reads: Integers
+    reads: Ints
     mean_ns: Array
     deviation_ns: Array
     p99_ns: Array
@@ -151,7 +150,7 @@ class _Written:
         self._places = np.empty(within, np.int64)
         self._count = 0
 
-    def add(self, places: Integers) -> Integers:
+    def add(self, places: Ints) -> Ints:
         """Note writes; the numbers of those that were first at their place."""
         unique, first = np.unique(places, return_index=True)
         first = np.sort(first[~self._seen[unique]])
@@ -165,7 +164,7 @@ class _Written:
     def count(self) -> int:
         return self._count
 
-    def pick(self, numbers: Integers) -> Integers:
+    def pick(self, numbers: Ints) -> Ints:
         return self._places[numbers]
 
 
@@ -266,7 +265,7 @@ def verdict(mean_ns: Array, deviation_ns: Array, distance: Array) -> str:
     return "stable" if near and distance.max() < 0.1 else "between"
 
 
-def peaks(density: Array) -> tuple[Integers, Array]:
+def peaks(density: Array) -> tuple[Ints, Array]:
     """Peaks of a density that stand out.
 
     Of fewer than 10,000 responses chance alone makes some.

@@ -12,7 +12,7 @@ import numpy as np
 from flashwright.drive.findings import Finding
 from flashwright.probing.allowance import Pace, allowed_s, usually
 from flashwright.probing.costs import Bill, Endurance
-from flashwright.probing.probes.declared import partition
+from flashwright.probing.declared import partition
 from flashwright.target.question import Context, Cost, Mode, Probe, reads_alone
 from flashwright.target.target import Target
 from flashwright.twin.calibration import cost as cost_of_calibration

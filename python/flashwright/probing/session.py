@@ -19,11 +19,11 @@ from flashwright.drive.findings import Finding, unknown
 from flashwright.errors import DeviceError, SavedStateError
 from flashwright.probing.allowance import LIMITS_S, ProbeTime, allowed_s
 from flashwright.probing.confidence import capped
+from flashwright.probing.declared import Declared, declared, doubts
+from flashwright.probing.limits import doubts_of_reads, limits, rest_of
 from flashwright.probing.plan import Planned, pace_of, planned
 from flashwright.probing.probes import PROBES
-from flashwright.probing.probes.declared import Declared, declared, doubts
-from flashwright.probing.probes.kind import judged, speaks_against
-from flashwright.probing.probes.limits import doubts_of_reads, limits, rest_of
+from flashwright.probing.probes.plausible import kind_of_device, speaks_against
 from flashwright.probing.result import (
     Asked,
     Ended,
@@ -447,7 +447,7 @@ class _Seen:
                 findings[name] = not_of_map(findings[name], findings.get("map-reach"))
         kind = findings.get("kind-of-device")
         if kind is not None and kind.parameter in session.findings:
-            kind = findings["kind-of-device"] = judged(kind, session.findings)
+            kind = findings["kind-of-device"] = kind_of_device(kind, session.findings)
         findings = {name: capped(finding) for name, finding in findings.items()}
         doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
         if doubted and not self.despite_doubts:

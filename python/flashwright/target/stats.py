@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
+
+from flashwright.target.arrays import Array
 
 __all__ = ["bootstrap", "chance_above", "change_point", "mad"]
-
-Array = npt.NDArray[np.float64]
 
 
 def mad(values: Array) -> float:

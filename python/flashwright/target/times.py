@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from flashwright.target.arrays import Array
+
 __all__ = ["Times"]
 
 
@@ -24,7 +26,7 @@ class Times:
     ended_ns: npt.NDArray[np.uint64]
 
     @property
-    def latency_ns(self) -> npt.NDArray[np.float64]:
+    def latency_ns(self) -> Array:
         """How long each took, nanoseconds."""
         return (self.ended_ns - self.submitted_ns).astype(np.float64)
 

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from flashwright.drive.findings import Finding
 from flashwright.errors import MissingResultError, TargetError
+from flashwright.target.arrays import Array, Ints
 from flashwright.target.question import Cost, Mode
 from flashwright.target.target import Target, Times
 from flashwright.twin.patterns import (
@@ -70,7 +71,7 @@ class Level:
     errors: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, latency_ns: npt.NDArray[np.float64], *, errors: bool = False) -> Level:
+    def of(cls, latency_ns: Array, *, errors: bool = False) -> Level:
         """Of these latencies, nanoseconds; at least one. With how sure they are if asked for."""
         p10, p50, p90, p99 = np.percentile(latency_ns, [10, 50, 90, 99])
         mean = float(latency_ns.mean())
@@ -116,7 +117,7 @@ class Measured:
         cls,
         pattern: Pattern,
         codes: npt.NDArray[np.uint8],
-        sizes_bytes: npt.NDArray[np.int64],
+        sizes_bytes: Ints,
         times: Times,
         *,
         errors: bool = False,
@@ -248,7 +249,7 @@ def cost(
 @lru_cache(maxsize=256)
 def _requests(
     pattern: Pattern, capacity_bytes: int, block_bytes: int
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
     """A pattern's requests, made once for all candidates."""
     return pattern.make(capacity_bytes, block_bytes)
 

@@ -15,8 +15,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from flashwright.target.arrays import Array
 from flashwright.twin.calibration import Measured
-from flashwright.twin.model import Array, Model
+from flashwright.twin.model import Model
 
 __all__ = ["Closed", "closed"]
 

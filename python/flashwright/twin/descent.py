@@ -12,9 +12,10 @@ import numpy as np
 
 from flashwright.drive.findings import Finding
 from flashwright.errors import FlashwrightError
+from flashwright.target.arrays import Array
 from flashwright.target.target import Deadline, OutOfTimeError, Target
 from flashwright.twin.calibration import Calibration, Measured, play
-from flashwright.twin.model import HUBER, Array, Drive, Model, gaps_between, moved, robust
+from flashwright.twin.model import HUBER, Drive, Model, gaps_between, moved, robust
 from flashwright.twin.patterns import Pattern
 from flashwright.twin.structures import Structures
 

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.drive.findings import Finding
+from flashwright.target.arrays import KIB, MIB, Ints
 from flashwright.target.question import Mode
 
 __all__ = [
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 READ, WRITE, FLUSH = 0, 1, 3
-KIB, MIB = 1 << 10, 1 << 20
 
 
 Stage = Literal["clean", "used"]
@@ -96,7 +96,7 @@ class Pattern:
 
     def make(
         self, capacity_bytes: int, block_bytes: int
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    ) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
         """The requests.
 
         Parameters

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from flashwright.target.arrays import KIB
 from flashwright.twin.model import SCHEDULES, STEPWISE, Model, layouts_of
 from flashwright.twin.patterns import number, word
 from flashwright.twin.structures import BITS, SHOTS, Structures
@@ -21,7 +22,6 @@ DIE_ORDERS = ("fifo", "by-class")
 SUSPENDS = ("nothing", "erases", "programs-and-erases")
 """What reads suspend: the values of ``chips.suspends``."""
 
-_KIB = 1 << 10
 _SPARES = (0.8, 0.9, 1.1, 1.25)
 _DEPTHS = (1, 32, 64, 128, 256)
 # By what sizes are multiplied.
@@ -192,7 +192,7 @@ def _of_units(model: Model) -> Iterator[Model]:
     """Mapping units, where no probe found theirs."""
     sensed = model.page_bytes // (model.shot * model.planes)
     for unit in (model.unit_bytes // 2, model.unit_bytes * 2):
-        if 4 * _KIB <= unit <= sensed:
+        if 4 * KIB <= unit <= sensed:
             yield replace(model, unit_bytes=unit)
 
 
@@ -228,11 +228,11 @@ def _of_buffers(model: Model, structures: Structures) -> Iterator[Model]:
         yield from (replace(model, oversized=way) for way in ("through", "stream"))
         if structures.open("write-buffer"):
             for factor in _FACTORS:
-                size = round(model.write_buffer_bytes * factor) // _KIB * _KIB
+                size = round(model.write_buffer_bytes * factor) // KIB * KIB
                 yield replace(model, write_buffer_bytes=size)
     if model.read_buffer_bytes and structures.open("read-buffer"):
         for factor in _FACTORS:
-            size = round(model.read_buffer_bytes * factor) // _KIB * _KIB
+            size = round(model.read_buffer_bytes * factor) // KIB * KIB
             yield replace(
                 model,
                 read_buffer_bytes=size,

@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 
 from flashwright.drive.findings import Finding
+from flashwright.target.arrays import KIB, MIB
 from flashwright.twin.calibration import Calibration, Measured
 from flashwright.twin.closed import closed
 from flashwright.twin.model import STEPWISE, Model, layouts_of
@@ -21,7 +22,6 @@ from flashwright.twin.signs import hits_of, signs_of_loading
 
 __all__ = ["ALIKE", "BITS", "Structures"]
 
-KIB, MIB = 1 << 10, 1 << 20
 
 # Log-block schemes with pages at home in their block (algorithms.md, sections 2.4, 2.5, 2.7); the superblock scheme
 # (2.6) also reads spare areas to find a page.

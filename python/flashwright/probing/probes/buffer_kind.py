@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Plot, Series, unknown
-from flashwright.probing.probes.edges import center
-from flashwright.probing.probes.read_buffer import reach
+from flashwright.probing.probes.shared.buffers import buffer_region
+from flashwright.probing.probes.shared.edges import center
+from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost, kib
 from flashwright.target.target import FILL_BYTES, Target
 
 __all__ = ["BufferKind"]
 
-Array = npt.NDArray[np.float64]
 
 _SMALLEST_BYTES = 4096
 # Writes that fill the buffer once. Ours: the least is more than twice the chips that write at the same time in drives
@@ -78,9 +77,9 @@ class BufferKind:
         sizes = _sizes(context, buffer)
         runs = 2 * _trials(context)
         return Cost(
-            bytes_written=reach(context.target) + len(sizes) * runs * _FILLS * buffer,
+            bytes_written=buffer_region(context.target) + len(sizes) * runs * _FILLS * buffer,
             requests=sum(_FILLS * buffer // size + 2 for size in sizes) * runs
-            + reach(context.target) // FILL_BYTES,
+            + buffer_region(context.target) // FILL_BYTES,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -95,10 +94,10 @@ class BufferKind:
             return [unknown("buffer-kind", why)]
         target, rng = context.target, context.rng(self.NAME)
         sizes = _sizes(context, buffer)
-        if not sizes or 2 * _FILLS * buffer > reach(target):
+        if not sizes or 2 * _FILLS * buffer > buffer_region(target):
             why = f"no runs of writes of whole blocks fit {kib(buffer)} of buffer and the target"
             return [unknown("buffer-kind", why)]
-        target.fill(end_bytes=reach(target))
+        target.fill(end_bytes=buffer_region(target))
         asked = []
         for at, size in enumerate(sizes):
             runs = _ask(target, size, _FILLS * buffer // size, _trials(context), rng)
@@ -128,7 +127,7 @@ def _ask(target: Target, size: int, writes: int, trials: int, rng: np.random.Gen
     start = 1 << 20
     while start < writes * size:
         start *= 2
-    start = min(start, reach(target))
+    start = min(start, buffer_region(target))
     arms = np.arange(writes) % 2 * size, np.arange(writes) * size
     kinds = np.append(np.ones(writes, np.uint8), 3)
     tails, free = np.empty((2, trials)), []
@@ -136,7 +135,7 @@ def _ask(target: Target, size: int, writes: int, trials: int, rng: np.random.Gen
     target.flush()
     for at in range(trials):
         for arm in rng.permutation(2):
-            base = int(rng.integers(0, reach(target) // start)) * start
+            base = int(rng.integers(0, buffer_region(target) // start)) * start
             latency = target.play(kinds, np.append(base + arms[arm], 0), size).latency_ns[:-1]
             latency = np.maximum(latency, 1.0)
             free.append(latency[:_FIRST])

@@ -21,21 +21,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared.overwriting import write_and_flush
+from flashwright.target.arrays import MIB, Array
 from flashwright.target.question import Context, Cost, kib
 from flashwright.target.stats import mad
-from flashwright.target.target import Target
 
-__all__ = ["ClusteredPage", "write_and_flush"]
+__all__ = ["ClusteredPage"]
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
-_MIB = 1 << 20
-_FLUSH = 3
-_WRITE = 1
 # Step of the sizes and how many of them. Periods of four steps and more with four multiples in range are found well
 # (algorithms.md 8.1, verified there), so that these reach 2, 8, 64, 256 KiB and 1 MiB; shorter ones are left to direct
 # writes. The last is for what no published drive has (Kim 2011: 16 to 128 KiB), and is tried only if nothing was found.
@@ -76,32 +71,6 @@ _EFFORTS = {
     "quick": _Effort(24, 64, 1024, 1 << 30),
     "full": _Effort(64, 128, 2048, 4 << 30),
 }
-
-
-def write_and_flush(target: Target, offsets_bytes: Ints, sizes_bytes: Ints) -> Array:
-    """Write and flush in turn.
-
-    Parameters
-    ----------
-    target : Target
-        The drive.
-    offsets_bytes, sizes_bytes : array of int
-        One a write.
-
-    Returns
-    -------
-    array of float64
-        From the hand-over of each write to the end of its flush, nanoseconds.
-
-    Examples
-    --------
-    >>> with Target("sim:default") as drive:
-    ...     write_and_flush(drive, np.array([0, 4096]), np.array([4096, 4096])).size
-    2
-    """
-    kinds = np.tile(np.array([_WRITE, _FLUSH], np.uint8), offsets_bytes.size)
-    times = target.play(kinds, np.repeat(offsets_bytes, 2), np.repeat(sizes_bytes, 2))
-    return (times.ended_ns[1::2] - times.submitted_ns[0::2]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +202,7 @@ class ClusteredPage:
         looks = 30 * effort.places + 2 * effort.places_max
         direct = sum(looks * max(step * count // 16, 32 << 10) for step, count in scales)
         writes = sum(effort.repeats * count + looks for _, count in scales)
-        return Cost(0, region + sweeps + direct, region // _MIB + 2 * writes)
+        return Cost(0, region + sweeps + direct, region // MIB + 2 * writes)
 
     def run(self, context: Context) -> list[Finding]:
         """Propose by Procedure 1 at finer and coarser steps, decide by direct writes, and confirm at other places."""

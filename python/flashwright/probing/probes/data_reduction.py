@@ -23,18 +23,16 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Plot, Series, unknown
-from flashwright.probing.probes.cliffs import size_of
-from flashwright.probing.probes.overwriting import LEAST_BYTES
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, stream_write_size
+from flashwright.target.arrays import Array
 from flashwright.target.contents import NOISE, QUARTER, REPEATED, ZEROS, Contents
 from flashwright.target.question import UNTESTED, Context, Cost
 from flashwright.target.stats import chance_above
 
 __all__ = ["DataReduction"]
 
-Array = npt.NDArray[np.float64]
 
 _CONTROL = "noise"
 _KINDS: Mapping[str, Contents] = {
@@ -79,7 +77,7 @@ class DataReduction:
         filled = 0
         if context.mode == "full" and _may_fill(context):
             filled = int(len(_FILLS) * (1 + _OVERWRITTEN) * context.target.capacity_bytes)
-        requests = (2 * written + filled) // size_of(context) + 4 * rounds * len(_KINDS)
+        requests = (2 * written + filled) // stream_write_size(context) + 4 * rounds * len(_KINDS)
         return Cost(written + _UNWRITTEN, written + filled, requests)
 
     def run(self, context: Context) -> list[Finding]:
@@ -105,7 +103,7 @@ def _may_fill(context: Context) -> bool:
 
 def _plan(context: Context) -> tuple[int, int]:
     """Rounds, and bytes of a batch in whole writes."""
-    size = size_of(context)
+    size = stream_write_size(context)
     rounds = _ROUNDS[context.mode]
     room = int(_SHARE * context.target.capacity_bytes) // (rounds * 2 * len(_KINDS) + 1)
     ram = context.size("write-buffer") or 0
@@ -118,7 +116,7 @@ class _Turns:
     def __init__(self, context: Context) -> None:
         self.context, self.target = context, context.target
         self.rounds, self.batch = _plan(context)
-        self.size = size_of(context)
+        self.size = stream_write_size(context)
         names = list(_KINDS)
         # The order of the kinds changes from round to round.
         self.order = [
@@ -269,7 +267,7 @@ class _Seen:
 
 def _overwritten(context: Context, seen: _Seen) -> list[Finding]:
     """The speed of random overwrites on a drive that holds only data of a kind, and cleans."""
-    target, size = context.target, size_of(context)
+    target, size = context.target, stream_write_size(context)
     slots = target.capacity_bytes // size
     count = int(_OVERWRITTEN * slots)
     rates: list[float] = []

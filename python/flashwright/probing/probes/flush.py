@@ -21,19 +21,23 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.edges import center
-from flashwright.probing.probes.ram import NO_PROGRAM, READS, REPEATS, after_rests
-from flashwright.probing.probes.read_buffer import reach
+from flashwright.probing.probes.shared.buffers import (
+    NO_PROGRAM,
+    READS,
+    REPEATS,
+    after_rests,
+    buffer_region,
+)
+from flashwright.probing.probes.shared.edges import center
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 from flashwright.target.stats import chance_above
 from flashwright.target.target import FILL_BYTES, Target
 
 __all__ = ["Flush"]
 
-Array = npt.NDArray[np.float64]
 
 # Pauses between a burst and its flush, in times of that flush without a pause: by the last, any drive that empties its
 # buffer as fast as it can is done several times over.
@@ -79,8 +83,8 @@ class Flush:
         page = context.size("clustered-page") or sum(_SIZES)
         return Cost(
             bytes_read=READS * page,
-            bytes_written=reach(context.target) + bursts * burst + more + REPEATS * page,
-            requests=reach(context.target) // FILL_BYTES
+            bytes_written=buffer_region(context.target) + bursts * burst + more + REPEATS * page,
+            requests=buffer_region(context.target) // FILL_BYTES
             + 3 * bursts
             + (_MANY_WRITES + 5) * trials
             + 6 * REPEATS
@@ -119,7 +123,7 @@ class Flush:
         if buffer is None and not _seems_to_wait(known):
             why = "the size of the write buffer is not known, and no flush was seen to wait"
             return [unknown("write-buffer-drain", why), time, _unwritten(context, why, rng)]
-        target.fill(end_bytes=reach(target))
+        target.fill(end_bytes=buffer_region(target))
         burst = context.up(_SMALL) if buffer is None else context.down(_FILLED * buffer)
         trials = _trials(context)
         wrote, at_once = _after(target, burst, 0.0, trials, rng)
@@ -160,10 +164,10 @@ def _seems_to_wait(buffer: Finding | None) -> bool:
 def _unwritten(context: Context, blind: str, rng: np.random.Generator) -> Finding:
     """Whether writes after rests end, with their flushes, before anything can have been programmed."""
     target, page = context.target, context.size("clustered-page")
-    target.fill(end_bytes=reach(target))
+    target.fill(end_bytes=buffer_region(target))
     # Parts of pages read the rest first, so where those are not known some sizes are tried.
     for size in _SIZES if page is None else (page,):
-        took, reads = after_rests(target, size, reach(target), rng)
+        took, reads = after_rests(target, size, buffer_region(target), rng)
         wrote = np.median(took[rng.integers(0, took.size, (500, took.size))], axis=1)
         read = np.median(reads[rng.integers(0, reads.size, (500, reads.size))], axis=1)
         agree = float(np.mean(wrote < NO_PROGRAM * read))
@@ -200,7 +204,7 @@ def _after(
     """Times of writes to an emptied buffer, and of the flush a pause after each."""
     wrote, flushed = np.empty(count), np.empty(count)
     target.flush()
-    places = reach(target) // burst
+    places = buffer_region(target) // burst
     first = int(rng.integers(0, places))
     for at in range(count):
         offset = (first + at) % places * burst
@@ -216,7 +220,7 @@ def _room(
 ) -> Array:
     """Times of a burst in three rows: into an emptied buffer, right after another burst, and a pause after another."""
     took = np.empty((3, count))
-    places = reach(target) // burst
+    places = buffer_region(target) // burst
     first = int(rng.integers(0, places))
 
     def write(at: int) -> float:
@@ -243,7 +247,7 @@ def _grown(
 ) -> Array:
     """Times of a flush a pause after one small write, and after many writes, in two rows."""
     took = np.empty((2, count))
-    places = reach(target) // (_MANY_WRITES * each)
+    places = buffer_region(target) // (_MANY_WRITES * each)
     first = int(rng.integers(0, places))
     target.flush()
     for at in range(count):

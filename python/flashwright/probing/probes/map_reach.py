@@ -23,23 +23,21 @@ import itertools
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.edges import grid
+from flashwright.probing.probes.shared.edges import grid
+from flashwright.target.arrays import MIB, Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 from flashwright.target.stats import chance_above
 from flashwright.target.target import FILL_BYTES
 
 __all__ = ["MapReach"]
 
-Array = npt.NDArray[np.float64]
 
-_MIB = 1 << 20
 _SIZE = 4096
 # One place is read in each of these; a span of more of them would skip pieces of the map.
-_GRAIN, _PLACES = _MIB, 16 << 10
-_SHORTEST = 16 * _MIB
+_GRAIN, _PLACES = MIB, 16 << 10
+_SHORTEST = 16 * MIB
 # Reads of a place: the first brings the map, the others are looked at. Each lies this far before the one before.
 _READS, _STEP = 4, 32 << 10
 # A read is slow from this many times the usual of the shortest spans on: loading a piece adds a read of flash.
@@ -73,7 +71,7 @@ class MapReach:
         longest = max(_spans(context), default=0)
         written = 0 if context.target.read_only else longest
         again = min(2 * (context.size("read-buffer") or _CACHE), longest // 2)
-        requests = reads + written // FILL_BYTES + again // _MIB + again // _APART + 2 * _TWICE
+        requests = reads + written // FILL_BYTES + again // MIB + again // _APART + 2 * _TWICE
         return Cost(reads * context.up(_SIZE) + 2 * again, written, requests)
 
     def run(self, context: Context) -> list[Finding]:
@@ -91,7 +89,7 @@ class MapReach:
             context.progress(0.45 * (at + 1))
         ends = [
             _read(context, _SHORTEST, start, rng)
-            for start in np.linspace(0, spans[-1] - _SHORTEST, 3).astype(np.int64) // _MIB * _MIB
+            for start in np.linspace(0, spans[-1] - _SHORTEST, 3).astype(np.int64) // MIB * MIB
         ]
         again = _again(context, spans[-1], rng)
         context.progress(1.0)
@@ -100,10 +98,10 @@ class MapReach:
 
 
 def _spans(context: Context) -> list[int]:
-    longest = min(context.target.capacity_bytes, _GRAIN * _PLACES) // _MIB * _MIB
+    longest = min(context.target.capacity_bytes, _GRAIN * _PLACES) // MIB * MIB
     if longest < 2 * _SHORTEST:
         return []
-    return sorted({*grid(_SHORTEST, longest, 2, _MIB), longest})
+    return sorted({*grid(_SHORTEST, longest, 2, MIB), longest})
 
 
 def _places(span: int) -> int:
@@ -132,13 +130,13 @@ def _again(context: Context, span: int, rng: np.random.Generator) -> float:
     """
     target, size = context.target, context.up(_SIZE)
     cached = context.size("read-buffer") or _CACHE
-    others = min(-(-2 * cached // _MIB), span // _MIB // 2)
-    places = rng.integers(others, span // _MIB, _TWICE) * _MIB
-    places += rng.integers(0, _MIB // size, _TWICE) * size
+    others = min(-(-2 * cached // MIB), span // MIB // 2)
+    places = rng.integers(others, span // MIB, _TWICE) * MIB
+    places += rng.integers(0, MIB // size, _TWICE) * size
     first = target.play("read", places, size).latency_ns
     # Long reads and short ones: a cache may keep only some of them.
-    target.play("read", np.arange(others) * _MIB, _MIB)
-    target.play("read", np.arange(others * _MIB // _APART) * _APART, size)
+    target.play("read", np.arange(others) * MIB, MIB)
+    target.play("read", np.arange(others * MIB // _APART) * _APART, size)
     second = target.play("read", places, size).latency_ns
     if chance_above(first, second) > _CHANCE:
         return 1.0

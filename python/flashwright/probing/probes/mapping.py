@@ -19,19 +19,25 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.in_turns import LEAST_GAIN, ROUNDS_MOST, Turns, in_turns
-from flashwright.probing.probes.kind import HISTORY_SHARE, history_of
-from flashwright.probing.probes.overwriting import LEAST_BYTES, synced_size
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, synced_size
+from flashwright.target.arrays import Array, Ints
 from flashwright.target.question import Context, Cost, kib
 from flashwright.target.stats import change_point
-from flashwright.target.target import Target
+from flashwright.target.target import Kind, Target
 
-__all__ = ["Curve", "Mapping", "curve", "curves_say"]
+__all__ = [
+    "LEAST_GAIN",
+    "ROUNDS_MOST",
+    "Curve",
+    "Mapping",
+    "Turns",
+    "curve",
+    "curves_say",
+    "in_turns",
+]
 
-Array = npt.NDArray[np.float64]
 Policy = Literal["page", "log-block"]
 
 # Section 4.2.2: 64 KiB at random. The queue depth is not stated there; 32 is what SATA drives take (algorithm 8.7).
@@ -63,6 +69,8 @@ _NEVER_SLOW = 0.85
 # Below this a page costs more than four: a map that is not in RAM reads a table page and writes one for each page at
 # most (algorithm 2.8), which with the cleaning of tables is about three; merges go beyond.
 _MERGED = 0.25
+# Share of a capacity that is written to the drive made new, and then read.
+_HISTORY_SHARE = 1 / 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,6 +271,47 @@ class _Part:
         return self.reads < _READS_KEPT and np.log(self.reads) < _READS_TOO * np.log(kept)
 
 
+def _history(
+    target: Target, fresh: float, late: float, rng: np.random.Generator
+) -> dict[str, float]:
+    """What overwriting and a purge change; for a drive that was just overwritten all over.
+
+    Parameters
+    ----------
+    target : Target
+        The drive.
+    fresh, late : float
+        Speed of random writes of 64 KiB after a purge, and now, bytes per second.
+    rng : numpy Generator
+        Draws the places.
+
+    Returns
+    -------
+    dict of str to float
+        ``history_late_share``: what is left of the speed; ``history_back_share``: what a purge brings back;
+        ``history_reads_share``: speed of reads now over that after the purge.
+    """
+    part = max(int(target.capacity_bytes * _HISTORY_SHARE) // _SIZE, 16)
+    slots = target.capacity_bytes // _SIZE
+
+    def rate(kind: Kind, places: int, count: int = part) -> float:
+        offsets = rng.integers(0, places, max(count, 1)) * _SIZE
+        times = target.play(kind, offsets, _SIZE, depth=_DEPTH)
+        return offsets.size * _SIZE / max(times.duration_ns, 1.0) * 1e9
+
+    # The second pass: what a map has to load first is no matter here.
+    used = max(rate("read", part) for _ in range(2))
+    target.purge()
+    # As much as `fresh` is of: in hundredths, and the median of five.
+    back = float(np.median([rate("write", slots, slots // 100) for _ in range(5)]))
+    target.fill(end_bytes=part * _SIZE)
+    return {
+        "history_late_share": late / fresh,
+        "history_back_share": back / fresh,
+        "history_reads_share": used / max(rate("read", part) for _ in range(2)),
+    }
+
+
 class Mapping:
     """Page map or log blocks."""
 
@@ -280,7 +329,7 @@ class Mapping:
         part = capacity + int(ROUNDS_MOST * _TIMES / _PART / _BATCHES * capacity)
         curves = int(len(_SHARES[context.mode]) * _FILLS[context.mode] * capacity)
         size, _ = _how(context)
-        again = int(2 * HISTORY_SHARE * capacity)
+        again = int(2 * _HISTORY_SHARE * capacity)
         read = 2 * (capacity // _PART) + 2 * again
         return Cost(
             read,
@@ -317,7 +366,7 @@ class Mapping:
             )
             curves.append(one)
         found = _decide(context, part, curves)
-        history = history_of(
+        history = _history(
             target, curves[-1].fresh, curves[-1].late, context.rng("mapping.history")
         )
         return [replace(found, figures={**found.figures, **history})]
@@ -338,12 +387,12 @@ def _overwrite(context: Context) -> _Part:
     rng = context.rng("mapping.part")
     count = max(int(slots * times) // _BATCHES, 1)
 
-    def timed(offsets: npt.NDArray[np.int64]) -> float:
+    def timed(offsets: Ints) -> float:
         played = target.play("write", offsets, size, depth=_DEPTH)
         ended = target.play("flush", [0], 0).ended_ns[0]
         return offsets.size * size / max(float(ended - played.submitted_ns[0]), 1.0) * 1e9
 
-    def read(offsets: npt.NDArray[np.int64]) -> float:
+    def read(offsets: Ints) -> float:
         played = target.play("read", offsets, size, depth=_DEPTH)
         return offsets.size * size / max(played.duration_ns, 1.0) * 1e9
 
@@ -484,3 +533,85 @@ def _plot_curves(curves: list[Curve]) -> Plot:
     title = "Random writes of 64 KiB from empty on"
     mark = Mark(curves[-1].knee, "knee of all of the drive")
     return Plot(title, "written [capacities]", "bandwidth [B/s]", lines, (mark,), y_log=True)
+
+
+LEAST_GAIN = 1.3
+"""Writes in order that are this many times as fast in each turn show that it matters where writes go."""
+# Batches of a turn in order, of which the first ones may pay for what random writes left; and batches at random until
+# they are as slow as before.
+_IN_ORDER, _AT_RANDOM = 4, 12
+_AS_SLOW = 1.25
+ROUNDS_MOST = 2 * _IN_ORDER + _AT_RANDOM
+"""Batches that are written at most."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """What writes in order and at random did by turns.
+
+    Attributes
+    ----------
+    gain : float
+        How many times as fast writes in order are, in the turn in which that is least.
+    again : bool
+        Whether random writes became slow again in between.
+    """
+
+    gain: float
+    again: bool
+
+    @property
+    def text(self) -> str:
+        """In words.
+
+        Examples
+        --------
+        >>> Turns(7.0, True).text
+        'by turns, writes in order are 7.0 times as fast as those at random'
+        """
+        if not self.again:
+            return (
+                "after a turn in order random writes are no longer slow, so that turns show nothing"
+            )
+        return f"by turns, writes in order are {self.gain:.1f} times as fast as those at random"
+
+
+def in_turns(
+    slow: float, count: int, in_order: Callable[[int], float], at_random: Callable[[], float]
+) -> Turns:
+    """Two turns in order, with one at random between them.
+
+    Parameters
+    ----------
+    slow : float
+        Speed of random writes now, in any unit.
+    count : int
+        Writes of a batch.
+    in_order : callable
+        Writes a batch in order from a slot on, and answers its speed.
+    at_random : callable
+        The same at random.
+
+    Returns
+    -------
+    Turns
+        Its `gain` is 0 where random writes did not become slow again.
+
+    Examples
+    --------
+    >>> in_turns(1.0, 8, lambda first: 5.0, lambda: 1.0)
+    Turns(gain=5.0, again=True)
+    >>> in_turns(1.0, 8, lambda first: 1.0, lambda: 1.0).gain
+    1.0
+    """
+
+    def turn(first: int) -> float:
+        speeds = [in_order(first + batch * count) for batch in range(_IN_ORDER)]
+        return float(np.median(speeds[_IN_ORDER // 2 :]))
+
+    before = turn(0) / slow
+    for _ in range(_AT_RANDOM):
+        speed = at_random()
+        if speed <= _AS_SLOW * slow:
+            return Turns(min(before, turn(_IN_ORDER * count) / speed), True)
+    return Turns(0.0, False)

@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost
 from flashwright.target.stats import mad
 from flashwright.target.target import FILL_BYTES
 
 __all__ = ["Pauses", "Recurring", "recurring"]
 
-Array = npt.NDArray[np.float64]
 
 _REGION, _SIZE = 64 << 20, 4096
 # Reads of a run at most, and the time after which it ends, seconds.

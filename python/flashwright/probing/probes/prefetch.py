@@ -6,18 +6,17 @@ from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.edges import Edge, center, find_edge, grid, most
-from flashwright.probing.probes.read_buffer import again, reach
+from flashwright.probing.probes.shared.buffers import buffer_region, read_twice
+from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, most
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 from flashwright.target.stats import chance_above
 from flashwright.target.target import FILL_BYTES, Target
 
 __all__ = ["Prefetch"]
 
-Array = npt.NDArray[np.float64]
 
 # Reads in order before the timed one. Two is the least that shows a direction; drives that need more get more.
 _WALKS = (2, 4, 16)
@@ -58,7 +57,7 @@ class Prefetch:
         # Two arms of each, about five ends to distinguish, and again where the first result is unclear.
         trials = 2 * _TRIALS[context.mode] * (2 * len(_WALKS) * 5 + 8)
         least = max(_SMALLEST, context.size("read-buffer-least") or 0)
-        written = reach(context.target) if not context.target.read_only else 0
+        written = buffer_region(context.target) if not context.target.read_only else 0
         return Cost(
             bytes_read=trials * (sum(_WALKS) // len(_WALKS) + 1) * (least + (64 << 10)),
             bytes_written=written,
@@ -68,14 +67,14 @@ class Prefetch:
     def run(self, context: Context) -> list[Finding]:
         """Ask, and decide."""
         target, rng = context.target, context.rng(self.NAME)
-        if reach(target) < 64 * _FARTHEST:
+        if buffer_region(target) < 64 * _FARTHEST:
             why = f"{target.capacity_bytes:,} B are too small to walk through without coming back"
             return [unknown("prefetch", why), unknown("prefetch-size", why, "B")]
-        context.fill(reach(target))
+        context.fill(buffer_region(target))
         # Reads that the buffer takes part in at all.
         least = context.up(max(_SMALLEST, context.size("read-buffer-least") or 0))
         # Time for the drive to read ahead: what four of the longest reads take.
-        pause_ns = 4 * float(np.median(again(target, _FARTHEST, 8, rng)[0]))
+        pause_ns = 4 * float(np.median(read_twice(target, _FARTHEST, 8, rng)[0]))
         farthest = min(_FARTHEST, context.size("read-buffer") or _FARTHEST)
         ends = grid(context.up(_SMALLEST), max(farthest, context.up(_SMALLEST)), 1, context.up(1))
         for trials in (_TRIALS[context.mode], 4 * _TRIALS[context.mode]):
@@ -234,7 +233,7 @@ def _trial(
     """Times of reads that end `ahead` of a walk's end, after the walk and after the same reads out of order."""
     size = max(ahead, least)
     span = walk * least + ahead
-    places = reach(target) // span - 1
+    places = buffer_region(target) // span - 1
     times = np.empty((2, count))
     for at, places_of in enumerate(rng.integers(0, places, (count, 3))):
         on, off, other = (int(place) * span for place in places_of)
@@ -261,7 +260,7 @@ def _near_and_far(
 ) -> tuple[Array, Array]:
     """Times of reads just behind a single other one, and of reads far from it, yet in the same piece of a map."""
     size = max(ahead - least, least) // least * least
-    places = (reach(target) - _AWAY) // _AWAY - 1
+    places = (buffer_region(target) - _AWAY) // _AWAY - 1
     times = np.empty((2, count))
     for at, bases in enumerate(rng.integers(1, places, (count, 2)) * _AWAY):
         for arm in (0, 1) if at % 2 else (1, 0):

@@ -25,31 +25,27 @@ as well (an SLC cache that is folded, cleaning ahead), other reads wait long too
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.cliffs import size_of
-from flashwright.probing.probes.meeting import SUSPENDS, WAITS, Met, met
-from flashwright.probing.probes.overwriting import LEAST_BYTES, grain
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, grain, stream_write_size
+from flashwright.target.arrays import MIB, Array, Ints
 from flashwright.target.question import UNTESTED, Context, Cost
 from flashwright.target.stats import mad
 
-__all__ = ["Suspension"]
+__all__ = ["SUSPENDS", "WAITS", "Met", "Suspension", "met"]
 
-Array = npt.NDArray[np.float64]
-Offsets = npt.NDArray[np.int64]
 
-_MIB = 1 << 20
 # What is read, and about how much there is of it; a piece of a write.
-_READ, _REGION, _PIECE = 4096, 64 * _MIB, _MIB
+_READ, _REGION, _PIECE = 4096, 64 * MIB, MIB
 # Reads while nothing is written; then writes with a read each, first to see how long they disturb reads.
 _QUIET, _FIRST = 512, 96
 _READS = {"quick": 192, "full": 384}
 # A program for each unit takes no more than this, and this part of the drive.
-_WIDEST, _PART_OF = 16 * _MIB, 1024
+_WIDEST, _PART_OF = 16 * MIB, 1024
 # The longest program that is looked for, what lies between two writes, and fills the time: at most so many requests.
 _LONGEST_NS, _REST_NS, _FILLERS = 8e6, 10e6, 1500
 # A read is disturbed beyond this quantile of quiet ones, and by this share of one at least.
@@ -103,7 +99,7 @@ class Suspension:
         if _may_fill(context) and not _outlives(context):
             again = _again(context, stripe)
             written += context.target.capacity_bytes + (again + 32) * stripe
-            requests += context.target.capacity_bytes // size_of(context)
+            requests += context.target.capacity_bytes // stream_write_size(context)
             requests += again * (_FILLERS // 4 + pieces)
             fillers += again * (_FILLERS // 4)
             alone += again
@@ -164,7 +160,7 @@ def _widest(context: Context) -> int:
 
 def _region(context: Context) -> int:
     kept = max(context.size("write-buffer") or 0, context.size("read-buffer") or 0)
-    size = size_of(context)
+    size = stream_write_size(context)
     return min(max(_REGION, 4 * kept), context.target.capacity_bytes // 4) // size * size
 
 
@@ -227,7 +223,7 @@ class _Reads:
         Answers when it came, what it took, and when the flush ended.
         """
         at = self.at if first is None else first
-        pieces: Offsets = np.arange(at, at + size, _PIECE, dtype=np.int64)
+        pieces: Ints = np.arange(at, at + size, _PIECE, dtype=np.int64)
         lengths = np.minimum(_PIECE, at + size - pieces)
         count = pieces.size
         kinds = np.zeros(count + 2 + fillers, np.uint8)
@@ -345,7 +341,7 @@ def _programs(context: Context, reads: _Reads) -> tuple[Finding, Met | None]:
 def _erases(context: Context, reads: _Reads, programs: Met) -> Finding:
     """Reads while blocks are used again, in order, on a drive that is full."""
     name, target, stripe = "erase-suspension", context.target, reads.stripe
-    size = size_of(context)
+    size = stream_write_size(context)
     usual = float(np.median([reads.one(stripe, 0)[2] for _ in range(32)]))
     target.purge()
     target.play("write", np.arange(reads.end // size) * size, size, depth=32)
@@ -424,3 +420,90 @@ def _erases(context: Context, reads: _Reads, programs: Met) -> Finding:
     if share <= SUSPENDS and figures["waited_ns"] < SUSPENDS * programs.lasts_ns:
         return told("yes", "they suspend it")
     return unknown(name, f"{text}: neither all of it nor little.", "", (plot,), **figures)
+
+
+# Of the disturbance, the part in which what reads wait is looked at; how many of them there must be.
+_PART, _COUNT = (0.25, 0.7), 12
+WAITS, SUSPENDS = 0.7, 0.3
+"""What reads wait over what is left of it: from the first on they wait for its end, up to the second they do not."""
+# A suspension takes always about the same, within this share.
+_ALIKE = 0.4
+
+
+@dataclass(frozen=True)
+class Met:
+    """What reads wait that meet something under way.
+
+    Attributes
+    ----------
+    lasts_ns : float
+        How long it disturbs reads.
+    share : float
+        What reads wait over what is left of it: the median.
+    extra_ns : float
+        What they wait, the median of the same.
+    spread : float
+        How that scatters, as a share of it.
+    count : int
+        How many reads that is.
+    """
+
+    lasts_ns: float
+    share: float
+    extra_ns: float
+    spread: float
+    count: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether reads wait for the end."""
+        return self.share >= WAITS
+
+    @property
+    def suspends(self) -> bool:
+        """Whether they take their turn at once."""
+        return self.share <= SUSPENDS and self.spread <= _ALIKE
+
+
+def met(came_ns: Array, extra_ns: Array, least_ns: float) -> Met | None:
+    """How reads fare that come some time after a write.
+
+    Parameters
+    ----------
+    came_ns, extra_ns : array
+        How long after the write each came, and what it took more than a quiet one.
+    least_ns : float
+        What takes so much more is disturbed.
+
+    Returns
+    -------
+    Met or None
+        None if too few were disturbed.
+
+    Examples
+    --------
+    >>> came = np.linspace(0, 2e6, 400)
+    >>> rest = met(came, np.clip(1e6 - came, 0, None), 2e4)
+    >>> round(rest.lasts_ns / 1e6, 1), round(rest.share), rest.waits, rest.suspends
+    (1.0, 1, True, False)
+    >>> same = met(came, np.where(came < 1e6, 5e4, 0.0), 2e4)
+    >>> round(same.share, 1), same.waits, same.suspends
+    (0.1, False, True)
+    """
+    disturbed = extra_ns > least_ns
+    if np.count_nonzero(disturbed) < _COUNT:
+        return None
+    # A few may have been disturbed by something else later.
+    lasts = float(np.quantile(came_ns[disturbed], 0.98))
+    if lasts <= 0:
+        # Nothing was disturbed but what came at once.
+        return None
+    low, high = (share * lasts for share in _PART)
+    inside = disturbed & (came_ns >= low) & (came_ns <= high)
+    count = int(np.count_nonzero(inside))
+    if count < _COUNT:
+        return None
+    extra = extra_ns[inside]
+    share = float(np.median(extra / (lasts - came_ns[inside])))
+    middle = float(np.median(extra))
+    return Met(lasts, share, middle, mad(extra) / middle, count)

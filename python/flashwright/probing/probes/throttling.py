@@ -17,18 +17,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.cliffs import size_of
-from flashwright.probing.probes.overwriting import LEAST_BYTES
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, stream_write_size
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost
 from flashwright.target.stats import mad
 from flashwright.target.target import Kind
 
 __all__ = ["Throttling"]
 
-Array = npt.NDArray[np.float64]
 
 _PLACE = 16 << 20
 _DEPTH = 32
@@ -64,7 +62,7 @@ class Throttling:
         writes, reads = (_parts(context, kind) for kind in _KINDS)
         looks = (writes + reads + len(_RESTS_S) + 10) * (_LOOKS + 1) * place
         written, read = writes * part + 2 * place, reads * part + looks
-        requests = (written + read) // size_of(context) + writes + reads
+        requests = (written + read) // stream_write_size(context) + writes + reads
         return Cost(read, written, requests, _PARTS_TOO * _SECONDS[context.mode])
 
     def run(self, context: Context) -> list[Finding]:
@@ -82,7 +80,7 @@ class Throttling:
 
 
 def _place(context: Context) -> int:
-    size = size_of(context)
+    size = stream_write_size(context)
     return max(min(_PLACE, context.target.capacity_bytes // 8) // size, 1) * size
 
 
@@ -99,7 +97,11 @@ class _Thermometer:
     """Reads of a place that nothing else touches."""
 
     def __init__(self, context: Context) -> None:
-        self.target, self.size, self.place = context.target, size_of(context), _place(context)
+        self.target, self.size, self.place = (
+            context.target,
+            stream_write_size(context),
+            _place(context),
+        )
         self.slots = self.target.capacity_bytes // self.size
         self.first = self.place // self.size
         self.write()

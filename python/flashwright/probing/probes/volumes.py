@@ -21,18 +21,19 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, Verdict, unknown
-from flashwright.probing.probes.cliffs import size_of
-from flashwright.probing.probes.overwriting import LEAST_BYTES, Base, grain
+from flashwright.probing.probes.shared.overwriting import (
+    LEAST_BYTES,
+    Base,
+    grain,
+    stream_write_size,
+)
+from flashwright.target.arrays import Array, Flags, Ints
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 
 __all__ = ["Volumes", "shares"]
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Held = npt.NDArray[np.bool_]
 
 # After a fill so many capacities are overwritten at random; then pairs, until so many have one that is held up.
 _OVERWRITTEN, _DEPTH = 1.0, 32
@@ -49,7 +50,7 @@ _CLEAR = 4.0
 _IN_TURN = 1.5
 
 
-def shares(pairs: Ints, both: Held, bits: Ints) -> Array:
+def shares(pairs: Ints, both: Flags, bits: Ints) -> Array:
     """How often both writes of a pair are held up, by each bit of their addresses.
 
     Parameters
@@ -105,7 +106,7 @@ class Volumes:
             return Cost()
         capacity = context.target.capacity_bytes
         written = int((1 + _OVERWRITTEN) * capacity) + 2 * _PAIRS * grain(context)
-        return Cost(0, written, 2 * capacity // size_of(context) + 2 * _PAIRS)
+        return Cost(0, written, 2 * capacity // stream_write_size(context) + 2 * _PAIRS)
 
     def run(self, context: Context) -> list[Finding]:
         """Fill, overwrite, and write by pairs."""
@@ -113,7 +114,7 @@ class Volumes:
         if why:
             return _untold(why)
         target, size, rng = context.target, grain(context), context.rng(self.NAME)
-        chunk = size_of(context)
+        chunk = stream_write_size(context)
         slots = target.capacity_bytes // chunk
         target.play("write", np.arange(slots) * chunk, chunk, depth=_DEPTH)
         context.progress(0.3)

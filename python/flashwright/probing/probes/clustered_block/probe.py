@@ -1,14 +1,4 @@
-"""What a drive erases together: the clustered block (Kim 2011, Sections 4.1.2 and 4.2.4).
-
-Two signals that do not hang together. A drive that is overwritten in order erases one clustered block for each one
-written, so that long writes recur with its size. And writes at random places cost no more than writes in order once
-they cover whole clustered blocks, which is the paper's own procedure.
-
-What else makes long writes recur, and the arm that tells it apart: rows of pages that are programmed together, and
-segments of a map (both recur as long on a drive that was never full, where nothing is erased); one of several units
-that clean in turn (random writes of that size are slower than writes in order, which contradicts it, unless they are
-as fast on the grid of the drive's own blocks: ``aligned.py``).
-"""
+"""The interval between long writes, and random writes of that size."""
 
 from __future__ import annotations
 
@@ -16,32 +6,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.aligned import TIMES, grid_of, restored
-from flashwright.probing.probes.overwriting import (
+from flashwright.probing.probes.clustered_block.block_grid import TIMES, grid_of, restored
+from flashwright.probing.probes.shared.buffers import takes_writes
+from flashwright.probing.probes.shared.overwriting import (
     LEAST_BYTES,
     Period,
     fill_once,
     fill_twice,
     period,
     sequential,
-    synced,
     synced_size,
+    write_and_flush,
 )
-from flashwright.probing.probes.ram import takes_writes
+from flashwright.target.arrays import KIB, MIB, Array, Ints
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 from flashwright.target.target import Target
 
 __all__ = ["ClusteredBlock"]
 
-Array = npt.NDArray[np.float64]
-Offsets = npt.NDArray[np.int64]
 
-_KIB, _MIB = 1 << 10, 1 << 20
 # A window of synced writes in order: 4 times the largest clustered block of Kim 2011 (Figure 5 ends at 128 MiB).
-_WINDOW = 512 * _MIB
+_WINDOW = 512 * MIB
 _WINDOW_MOST = 4 << 30
 # Periods in the window that decides: few enough for blocks of 128 MiB, enough to distinguish pages of 4 KiB (ours).
 _PERIODS = 16
@@ -76,7 +63,7 @@ _AGREEING = 4
 _SIZES_USUAL = 8
 _SIZES_QUICK = 10
 # Where the page is not known: blocks hold sixteens of pages of 2 KiB or more.
-_BLOCK_STEP = 32 * _KIB
+_BLOCK_STEP = 32 * KIB
 # Intervals agree within half a per cent, as far as 16 periods show.
 _ALIKE = 0.005
 # Random writes are as fast as those in order within this share (algorithm 8.2, eps).
@@ -223,7 +210,7 @@ class _Walk:
         target = self._context.target
         first = -(-self._at // size_bytes)
         offsets = sequential(target, first, count, size_bytes)
-        latencies = synced(target, offsets, size_bytes)
+        latencies = write_and_flush(target, offsets, size_bytes)
         self._at = int(offsets[-1]) + size_bytes
         self._last = (latencies, size_bytes, int(offsets[0]))
         return latencies
@@ -293,7 +280,7 @@ class _Walk:
         intervals: list[float] = []
         tried = _SIZES_QUICK if self._context.mode == "quick" else len(_SIZES_KIB)
         for size_kib in _SIZES_KIB[:tried]:
-            size = self._context.up(size_kib * _KIB)
+            size = self._context.up(size_kib * KIB)
             fill_twice(target, size)
             self._at = 0
             found = self._period(size, max(2 * _WINDOW, target.capacity_bytes // 2))
@@ -387,7 +374,7 @@ def _compare(context: Context, interval: _Interval, part: float) -> _Ratio:
     return _Ratio(size, np.array(jumps) / float(np.median(walk)))
 
 
-def _write(target: Target, offsets: Offsets, size_bytes: int, piece_bytes: int) -> float:
+def _write(target: Target, offsets: Ints, size_bytes: int, piece_bytes: int) -> float:
     """Writes of a size, each in pieces one after the other and then flushed; bytes per second.
 
     A drive whose buffer is smaller takes large writes apart where that is full, not where pages end, and systems cut
@@ -411,7 +398,7 @@ def _longer(context: Context, interval: _Interval) -> float:
     count = min(_CONTROL * interval.size_bytes // size, slots // 2)
     target.purge()
     fill_once(target, size, (slots - count) * size)
-    control = synced(target, sequential(target, slots - count, count, size), size)
+    control = write_and_flush(target, sequential(target, slots - count, count, size), size)
 
     def top(latencies: Array) -> float:
         periods = max(latencies.size * size // interval.size_bytes, 1)

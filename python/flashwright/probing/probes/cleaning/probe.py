@@ -1,31 +1,26 @@
-"""How often a drive stops to clean, for how long, and how much spare space it has.
-
-What makes writes long without cleaning, and the arms that tell it apart, stand in ``stalls.py``.
-"""
+"""Spare space of a purged drive, then interval and length of the stalls in steady state."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.overwriting import (
+from flashwright.probing.probes.cleaning.stalls import LEAST, Kind, Steady, measure, told
+from flashwright.probing.probes.shared.overwriting import (
     LEAST_BYTES,
     Base,
     fill_once,
     sequential,
-    synced,
     synced_size,
+    write_and_flush,
 )
-from flashwright.probing.probes.stalls import LEAST, Kind, Steady, measure, told
+from flashwright.target.arrays import Array, Flags
 from flashwright.target.question import Context, Cost, kib
 
 __all__ = ["Cleaning"]
 
-Array = npt.NDArray[np.float64]
-Offsets = npt.NDArray[np.int64]
 
 # Stalls to wait for: their mean distance is known to 6 and 3 % (one over the root of their number).
 _STALLS = {"quick": 300, "full": 1000}
@@ -76,7 +71,7 @@ class Cleaning:
             return [unknown(parameter, why, unit) for parameter, unit in units]
         size = synced_size(context)
         purged = target.purge()
-        base = Base.of(synced(target, sequential(target, 0, _CONTROL, size), size))
+        base = Base.of(write_and_flush(target, sequential(target, 0, _CONTROL, size), size))
         spare = _spare(context, size, purged)
         context.keep(spare)
         context.progress(0.3)
@@ -112,7 +107,7 @@ def _spare(context: Context, size: int, purged: bool) -> Finding:
     quiet = min(max(_QUIET * block // size, 64), slots // 4)
     fill_once(target, size, (slots - quiet) * size)
     # The last part one by one: what recurs here is no cleaning, since the flash was never full.
-    control = synced(target, sequential(target, slots - quiet, quiet, size), size)
+    control = write_and_flush(target, sequential(target, slots - quiet, quiet, size), size)
     base = Base.of(control)
     early = np.diff(np.flatnonzero(control > base.stall_ns)) * size
     if np.count_nonzero(np.abs(early - block) <= 0.1 * block) >= _QUIET // 2:
@@ -122,7 +117,7 @@ def _spare(context: Context, size: int, purged: bool) -> Finding:
     latencies: list[Array] = []
     done = 0
     while done < slots:
-        latencies.append(synced(target, sequential(target, done, count, size), size))
+        latencies.append(write_and_flush(target, sequential(target, done, count, size), size))
         done += count
         at = np.flatnonzero(np.concatenate(latencies) > base.stall_ns) * size
         # What lies within half a block belongs together: units clean one after the other.
@@ -283,9 +278,7 @@ def _steady(context: Context, size: int, base: Base) -> list[Finding]:
     ]
 
 
-def _against(
-    context: Context, steady: Steady, base: Base, cleaning: list[Kind], met: npt.NDArray[np.bool_]
-) -> str:
+def _against(context: Context, steady: Steady, base: Base, cleaning: list[Kind], met: Flags) -> str:
     """What speaks against stalls being cleaning; empty if nothing does."""
     latencies, size = steady.latencies_ns, steady.size_bytes
     count = int(np.count_nonzero(steady.stalled))

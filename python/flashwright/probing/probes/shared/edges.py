@@ -10,14 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from flashwright.target.arrays import Array
 from flashwright.target.question import Context
 from flashwright.target.stats import bootstrap
 
 __all__ = ["Edge", "Sample", "center", "find_edge", "grid", "is_above", "most"]
 
-Array = npt.NDArray[np.float64]
 
 Sample = Callable[[int, int], Array]
 """Gets a size in bytes and a count, answers that many measurements."""

@@ -20,18 +20,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Plot, Series
-from flashwright.probing.probes.clustered_page import write_and_flush
+from flashwright.probing.probes.shared.overwriting import write_and_flush
+from flashwright.target.arrays import MIB, Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 from flashwright.target.stats import mad
 
 __all__ = ["Erases", "can_ask", "cost", "erases", "runs_of"]
 
-Array = npt.NDArray[np.float64]
 
-_MIB = 1 << 20
 # What may be written at the most, bytes.
 _MOST_BYTES = {"quick": 12 << 30, "full": 192 << 30}
 # Of the capacity, beyond a fill in order: more than the spare space of drives that we know of, so that blocks have to
@@ -86,10 +84,10 @@ def cost(context: Context, page_bytes: int) -> Cost:
     """At most: a fill and what uses up the spare space in order, and some blocks page by page."""
     if not _fits(context):
         return Cost(0, 0, 0)
-    block = context.size("clustered-block") or 32 * _MIB
+    block = context.size("clustered-block") or 32 * MIB
     count = min(_BLOCKS * block // page_bytes, _MOST_WRITES)
     written = int((1 + _SPARE) * context.target.capacity_bytes)
-    return Cost(0, written + count * page_bytes, written // _MIB + 2 * count)
+    return Cost(0, written + count * page_bytes, written // MIB + 2 * count)
 
 
 def erases(context: Context, page_bytes: int | None) -> Erases:
@@ -104,7 +102,7 @@ def erases(context: Context, page_bytes: int | None) -> Erases:
     """
     target, block = context.target, context.size("clustered-block") or 0
     each = page_bytes or context.up(4096)
-    size = max(_MIB // each, 1) * each
+    size = max(MIB // each, 1) * each
     pages = target.capacity_bytes // each
     target.purge()
     target.fill(size_bytes=size, end_bytes=pages * each)

@@ -20,11 +20,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from flashwright.probing.probes.conflicts import Pairs, Sharing, Trial
-from flashwright.probing.probes.grouping import LEAST_MEMBERS, Array, Ints, groups, levels
+from flashwright.probing.probes.parallelism.conflicts import Pairs, Sharing, Trial
+from flashwright.probing.probes.parallelism.grouping import (
+    LEAST_MEMBERS,
+    groups,
+    levels,
+)
+from flashwright.target.arrays import Array, Ints
 from flashwright.target.target import Target
 
-__all__ = ["Alike", "Written", "sharing_of"]
+__all__ = ["EqualPlaces", "JustWritten", "sharing_of"]
 
 # Random places in the largest first trial; for more units those are compared that are read alike.
 _AT_RANDOM = 128
@@ -62,11 +67,11 @@ def sharing_of(
     told = random.sharing()
     if not told.unclear:
         return told
-    alike = Alike(target, rng, place_bytes, places, budget_bytes).sharing()
-    return told if alike.units is None else alike
+    equal = EqualPlaces(target, rng, place_bytes, places, budget_bytes).sharing()
+    return told if equal.units is None else equal
 
 
-class Alike(Pairs):
+class EqualPlaces(Pairs):
     """Pairs of reads at random places that are read in about the same time.
 
     Takes the parameters of :class:`Pairs`.
@@ -164,7 +169,7 @@ class Alike(Pairs):
         return self.target.read_in_turn(groups_, self.read_bytes).latency_ns.ravel()
 
 
-class Written(Alike):
+class JustWritten(EqualPlaces):
     """Pairs of reads at random places that were just written.
 
     Parameters
@@ -190,7 +195,7 @@ class Written(Alike):
         self.old = places - places // _AFTER_PART
 
     def sharing(self) -> Sharing:
-        """As of :class:`Alike`; besides, units must hold several separate runs of places."""
+        """As of :class:`EqualPlaces`; besides, units must hold several separate runs of places."""
         told = super().sharing()
         if told.units is None:
             return replace(told, why=f"of places that were just written, {told.why}")

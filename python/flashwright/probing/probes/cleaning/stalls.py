@@ -12,17 +12,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from flashwright.probing.probes.overwriting import Base, synced
+from flashwright.probing.probes.shared.overwriting import Base, write_and_flush
+from flashwright.target.arrays import Array, Flags, Ints
 from flashwright.target.question import kib
 from flashwright.target.stats import chance_above
 from flashwright.target.target import Target
 
 __all__ = ["LEAST", "Kind", "Steady", "kinds_of", "measure", "told"]
 
-Array = npt.NDArray[np.float64]
-Offsets = npt.NDArray[np.int64]
 
 LEAST = 20
 """Fewer stalls than this say nothing of how often they come."""
@@ -110,7 +108,7 @@ class Steady:
 
     size_bytes: int
     latencies_ns: Array
-    offsets: Offsets
+    offsets: Ints
     base: Base
     kinds: list[Kind]
 
@@ -120,18 +118,18 @@ class Steady:
         return self.latencies_ns - self.base.median_ns
 
     @property
-    def stalled(self) -> npt.NDArray[np.bool_]:
+    def stalled(self) -> Flags:
         """Whether a write took too long for chance."""
         return self.latencies_ns > self.base.stall_ns
 
-    def of(self, kinds: list[Kind]) -> npt.NDArray[np.bool_]:
+    def of(self, kinds: list[Kind]) -> Flags:
         """Whether a write met a stall of one of some kinds."""
         met = np.zeros(self.latencies_ns.size, bool)
         for kind in kinds:
             met |= (self.extra_ns > kind.low_ns) & (self.extra_ns <= kind.high_ns)
         return met
 
-    def placed(self, met: npt.NDArray[np.bool_], capacity_bytes: int) -> str:
+    def placed(self, met: Flags, capacity_bytes: int) -> str:
         """What of the addresses of stalled writes speaks against cleaning; empty if nothing does."""
         from scipy.stats import chi2
 
@@ -207,11 +205,11 @@ def measure(
     """
     slots = target.capacity_bytes // size
     parts: list[Array] = []
-    places: list[Offsets] = []
+    places: list[Ints] = []
     written, seen = 0, 0
     while written < most and (seen < wanted or written < 2048):
         offsets = rng.integers(0, slots, 1024) * size
-        parts.append(synced(target, offsets, size))
+        parts.append(write_and_flush(target, offsets, size))
         places.append(offsets)
         base = Base.of(np.concatenate(parts))
         seen = int(np.count_nonzero(np.concatenate(parts) > base.stall_ns))
@@ -227,7 +225,9 @@ def measure(
     ranges = kinds_of(extra[stalled])
     floor = base.stall_ns - base.median_ns
     ranges = [(max(low, floor), high) for low, high in ranges]
-    doubled = synced(target, rng.integers(0, slots // 2, written // 2) * 2 * size, 2 * size)
+    doubled = write_and_flush(
+        target, rng.integers(0, slots // 2, written // 2) * 2 * size, 2 * size
+    )
     yield 0.7
     # Rests shorter than stalls, which cannot hide in them, and so long that the pace is about half.
     shortest = min(float(np.median(extra[(extra > low) & (extra <= high)])) for low, high in ranges)
@@ -256,7 +256,7 @@ def _kind(
     return Kind(low, high, counts[0], counts[1] / first, counts[2] / first, *times, error)
 
 
-def _paced(target: Target, offsets: Offsets, size: int, rest_ns: float) -> tuple[Array, float]:
+def _paced(target: Target, offsets: Ints, size: int, rest_ns: float) -> tuple[Array, float]:
     """Writes with a rest after each, and what all took, ns."""
     begun = target.now_ns
     latencies = np.empty(offsets.size)

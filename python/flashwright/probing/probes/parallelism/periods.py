@@ -6,30 +6,29 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Mark, Plot, Series
-from flashwright.probing.probes.conflicts import Sharing
+from flashwright.probing.probes.parallelism.conflicts import Sharing
+from flashwright.target.arrays import Array
 from flashwright.target.question import kib
 
 __all__ = [
     "AGREE",
-    "A_STEP",
     "CLEAR",
-    "FULL_STEP",
-    "INNER",
+    "INNER_MOST",
     "MEDIAN_ERROR",
     "ONE_BY_ONE",
+    "STEP_LEAST",
+    "STEP_MOST",
+    "STEP_SEEN",
     "UNEVEN",
     "WINDOWS",
-    "Array",
     "Conflicts",
-    "Ints",
     "Steps",
+    "clear_conflicts",
     "conflict_period",
     "conflicts_plot",
     "inner_share",
-    "seen_of",
     "sharing_plots",
     "steps_of",
     "steps_plot",
@@ -50,8 +49,6 @@ AGREE_PAIRS = 0.7
 # drives that we drew.
 UNEVEN = 0.05
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # Standard errors of a median (1.25 deviations over the root of the repeats) that a level has to stand out by.
 CLEAR = 4.0
@@ -60,14 +57,15 @@ MEDIAN_ERROR = 1.25
 # the firmware add: three quarters of it and more in all drives that we drew. Where the bus is the narrow place the step
 # is one transfer, which is less (unless it takes three times a program: then the buses are what works at once); where a
 # write is taken in parts, or merges strike, it is more.
-FULL_STEP = (0.75, 1.7)
+STEP_LEAST = 0.75
+STEP_MOST = 1.7
 # Inside of a turn pages go to units that are free, and cost what a bus or a link takes, less than this share of the
 # step at its end. Where a step there is as high, the turn is not one of units: a buffer takes a write in larger parts.
-INNER = 0.6
+INNER_MOST = 0.6
 # Pairs of random places that wait, against what a period says, by this factor at most: parity and members double it.
 _AS_MANY = 1.4
 # Less than this is no step.
-A_STEP = 0.1
+STEP_SEEN = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +93,7 @@ class Steps:
         """Whether each page waits for the one before."""
         if self.held_back is not None or self.in_ram:
             return False
-        share = ONE_BY_ONE <= self.step_share <= FULL_STEP[1]
+        share = ONE_BY_ONE <= self.step_share <= STEP_MOST
         return self.period == 1 and share and self.agree >= AGREE
 
 
@@ -115,7 +113,7 @@ class Conflicts:
     """Whether random places fall into as many groups."""
 
     @property
-    def alike(self) -> bool:
+    def matches_random(self) -> bool:
         """Whether as many pairs of random places wait as where the period has one place for each unit."""
         # What cannot be counted is no reason against it, but leaves the period untested.
         if self.borne_out:
@@ -172,8 +170,8 @@ def steps_of(level: Array, error: Array) -> tuple[int | None, float, int]:
         inside = np.arange(1, window) % period != 0
         linear = float(np.median(rises[inside])) if inside.any() else 0.0
         share = (gain - period * max(linear, 0.0)) / float(level[0])
-        least = ONE_BY_ONE if period == 1 else FULL_STEP[0]
-        if least <= share <= FULL_STEP[1]:
+        least = ONE_BY_ONE if period == 1 else STEP_LEAST
+        if least <= share <= STEP_MOST:
             break
     return period, share, window
 
@@ -214,7 +212,7 @@ def _differ(some: Array, others: Array, error: float, least: float) -> bool:
     return bool(apart > max(CLEAR * error * np.sqrt(1 / some.size + 1 / others.size), least))
 
 
-def seen_of(conflicts: list[Conflicts]) -> Conflicts | None:
+def clear_conflicts(conflicts: list[Conflicts]) -> Conflicts | None:
     """The pairs of reads that show a period clearly."""
     clear = (
         found for found in conflicts if found.period is not None and found.agree >= AGREE_PAIRS
@@ -234,11 +232,11 @@ def units_by_steps(steps: Steps, reads_step: bool, units: int | None = None) -> 
     units : int, optional
         What pairs of reads say: as many steps need fewer resamplings that agree.
     """
-    low, high = FULL_STEP
+    low, high = STEP_LEAST, STEP_MOST
     if steps.period is None or steps.period == 1 or not reads_step or steps.in_ram:
         return None
     least = AGREE_PAIRS if steps.period == units else AGREE
-    if steps.agree < least or steps.inner_share > INNER:
+    if steps.agree < least or steps.inner_share > INNER_MOST:
         return None
     return steps.period if low <= steps.step_share <= high else None
 

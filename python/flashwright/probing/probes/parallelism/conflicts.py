@@ -21,7 +21,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flashwright.probing.probes.grouping import LEAST_MEMBERS, Array, Ints, groups, levels, rounds
+from flashwright.probing.probes.parallelism.grouping import (
+    LEAST_MEMBERS,
+    groups,
+    levels,
+    rounds,
+)
+from flashwright.target.arrays import Array, Ints
 from flashwright.target.target import Target
 
 __all__ = ["Pairs", "Sharing", "Trial"]

@@ -19,14 +19,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Plot, Series
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 
 __all__ = ["Rows", "can_ask", "cost", "period_of", "program_of_rows", "rows", "stripe_of_rows"]
 
-Array = npt.NDArray[np.float64]
 
 # What fills the RAM first, and the share of the drive that it may take; and of each of these writes.
 _FILL, _PART, _EACH = 64 << 20, 16, 128 << 10

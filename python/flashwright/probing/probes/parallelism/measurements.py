@@ -1,4 +1,4 @@
-"""What a search of the units asks of a drive: writes of several pages, and pairs of reads."""
+"""Measurements of units: writes of several pages, and pairs of reads."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ from typing import Literal
 
 import numpy as np
 
-from flashwright.probing.probes.clustered_page import write_and_flush
-from flashwright.probing.probes.periods import (
+from flashwright.probing.probes.parallelism.periods import (
     AGREE,
     CLEAR,
     MEDIAN_ERROR,
-    Array,
     Conflicts,
-    Ints,
     Steps,
     conflict_period,
     inner_share,
     steps_of,
 )
+from flashwright.probing.probes.shared.overwriting import write_and_flush
+from flashwright.target.arrays import MIB, Array, Ints
 from flashwright.target.question import UNTESTED, Context
 from flashwright.target.stats import bootstrap, mad
 
@@ -31,12 +30,11 @@ __all__ = [
     "SHORT",
     "SHORT_REPEATS",
     "TOGETHER",
-    "Asked",
+    "UnitMeasurements",
     "page_counts",
     "region_of",
 ]
 
-MIB = 1 << 20
 
 # Eight pages that are handed over together take about eight times as long as one, if there is but one unit: less where
 # the link overlaps, more only where they are merged.
@@ -101,8 +99,16 @@ def page_counts(context: Context, page_bytes: int) -> int:
     return min(max(fits, 16), region_of(context) // (8 * page_bytes))
 
 
-class Asked:
-    """What was asked of a drive about its units."""
+class UnitMeasurements:
+    """Writes of several pages and pairs of reads, on a drive that was written in order.
+
+    Parameters
+    ----------
+    context : Context
+        The drive.
+    page_bytes : int
+        Its clustered page.
+    """
 
     def __init__(self, context: Context, page_bytes: int) -> None:
         self.context = context
@@ -113,14 +119,14 @@ class Asked:
         self.pages = region_of(context) // page_bytes
         self.read_bytes = min(context.up(READ_BYTES), page_bytes)
 
-    def _renew(self, pages: int | None = None) -> None:
+    def renew(self, pages: int | None = None) -> None:
         """A drive that was written once, in order, so that pages lie on the units as they come."""
         self.target.purge()
         # In whole clustered pages: one that is written twice would shift all that follow by a unit.
         size = max(MIB // self.page_bytes, 1) * self.page_bytes
         self.target.fill(size_bytes=size, end_bytes=(pages or self.pages) * self.page_bytes)
 
-    def _steps(self, patience: int) -> Steps:
+    def steps(self, patience: int) -> Steps:
         """The curve, measured again up to so many times while it has a period that the resamplings do not bear out."""
         by_pages = self._step_latencies()
         steps = self._steps_in(by_pages)
@@ -160,7 +166,7 @@ class Asked:
         agree = float(np.mean([vote == period for vote in votes]))
         return Steps(by_pages, period, share, agree, inner_share(level[:window], period))
 
-    def _reads_step(self, period: int) -> bool:
+    def reads_step(self, period: int) -> bool:
         """Whether reads of one page more than a multiple of the period take longer too: the independent check.
 
         A write may step because it is taken in parts that fill a buffer; a read does not.
@@ -184,13 +190,13 @@ class Asked:
         jumps = np.subtract(over, beside)
         return bool(jumps.min() > 0 and jumps.mean() > CLEAR * error)
 
-    def _in_ram(self, write_ns: float) -> bool:
+    def in_ram(self, write_ns: float) -> bool:
         """Whether a write of a page with its flush takes no longer than a read of one: no cells are programmed then."""
         places = self.rng.integers(0, self.pages, _READ_ALONE) * self.page_bytes
         read = self.target.play("read", places, self.page_bytes).latency_ns
         return bool(write_ns <= np.median(read))
 
-    def _rested(self) -> list[float]:
+    def rested(self) -> list[float]:
         """What each further page of a short write adds, as a share of one alone, after rests: growing and shrinking.
 
         A limit by heat or by bytes makes all pages of long writes cost alike; rest lifts it for as little as this.
@@ -206,7 +212,7 @@ class Asked:
             shares.append(float(np.polyfit(np.arange(SHORT), level, 1)[0] / level[0]))
         return [min(shares[0], shares[3]), min(shares[1], shares[2])]
 
-    def _together(self) -> float:
+    def together(self) -> float:
         """How long random writes take that are handed over together, over what one takes."""
         count = TOGETHER
         kinds = np.array(["write"] * count + ["flush"])
@@ -223,14 +229,14 @@ class Asked:
             )[0]
         return float(np.median(took) / np.median(alone))
 
-    def _random_cost(self) -> float:
+    def random_cost(self) -> float:
         """What random writes of a clustered page cost in the mean, over what writes in order cost.
 
         On a drive that was just filled, and no more of them than the spare space of any drive takes: cleaning has no
         part in it.
         """
-        self._renew()
-        count = self._random_writes()
+        self.renew()
+        count = self.random_writes()
         size = np.full(count, self.page_bytes)
         anywhere = self.rng.integers(0, self.pages, count) * self.page_bytes
         start = int(self.rng.integers(0, self.pages - count + 1))
@@ -263,7 +269,7 @@ class Asked:
         ]
         return np.concatenate(runs, axis=1)
 
-    def _conflicts(self) -> list[Conflicts]:
+    def conflicts(self) -> list[Conflicts]:
         """Distances in pages, and where those show nothing, in blocks."""
         by_page = self._by_distance("page", 1)
         if by_page.period is not None:
@@ -385,5 +391,6 @@ class Asked:
                 best, fewest = size, crossing
         return best if fewest < 0.2 else None
 
-    def _random_writes(self) -> int:
+    def random_writes(self) -> int:
+        """How many random writes :meth:`random_cost` makes."""
         return max(min(self.effort.random_writes, self.pages // 40), 1)

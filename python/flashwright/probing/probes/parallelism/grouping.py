@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["DRAWN_IN", "LEAST_MEMBERS", "Array", "Ints", "Levels", "groups", "levels", "rounds"]
+from flashwright.target.arrays import Array, Ints
+
+__all__ = ["DRAWN_IN", "LEAST_MEMBERS", "Levels", "groups", "levels", "rounds"]
 
 # What lies beyond these shares of the values is drawn in: a pair that cleaning struck must not make a group.
 DRAWN_IN = (0.005, 0.995)
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # A group of fewer is chance, or a unit that holds so little of the drive that others may hold none of the places.
 LEAST_MEMBERS = 3

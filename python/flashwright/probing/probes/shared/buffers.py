@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from flashwright.target.arrays import Array
 from flashwright.target.target import Target
 
-__all__ = ["NO_PROGRAM", "READS", "REPEATS", "after_rests", "takes_writes"]
+__all__ = [
+    "NO_PROGRAM",
+    "READS",
+    "REPEATS",
+    "after_rests",
+    "buffer_region",
+    "read_twice",
+    "takes_writes",
+]
 
-Array = npt.NDArray[np.float64]
 
 NO_PROGRAM = 0.5
 """Below this share of a read a write and its flush have programmed nothing.
@@ -18,8 +25,48 @@ Programming takes longer than reading in all flash there is. One half, since a r
 """
 REPEATS, READS = 8, 64
 """Places that are written before and after a rest, and reads beside them."""
+# The part of a drive that probes of its buffers use: many times the largest buffer that is looked for, 64 MiB.
+_REGION = 4 << 30
 # In such a rest a die ends tens of programs.
 _REST_NS = 100e6
+
+
+def buffer_region(target: Target) -> int:
+    """The part of a target from its start that probes of its buffers use, bytes."""
+    whole = min(target.capacity_bytes, _REGION)
+    return whole // (1 << 20) * (1 << 20) or whole
+
+
+def read_twice(
+    target: Target, size_bytes: int, count: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Times of reads at random places, and of the same reads again.
+
+    Parameters
+    ----------
+    target : Target
+        Filled up to :func:`buffer_region`.
+    size_bytes : int
+        Of each read.
+    count : int
+        Places.
+    rng : numpy Generator
+        Chooses them, none twice before all were read.
+
+    Returns
+    -------
+    first, second : array of count
+        Nanoseconds, 1 at least.
+    """
+    places = buffer_region(target) // size_bytes
+    if places > 1 << 16:
+        # Few of very many: drawn one by one they hardly meet.
+        chosen = rng.integers(0, places, count)
+    else:
+        chosen = np.concatenate([rng.permutation(places) for _ in range(-(-count // places))])
+    offsets = np.repeat(chosen[:count] * size_bytes, 2)
+    latency = np.maximum(target.play("read", offsets, size_bytes).latency_ns, 1.0)
+    return latency[0::2], latency[1::2]
 
 
 def after_rests(

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from flashwright.probing.probes.shared.overwriting import stream_write_size
+from flashwright.target.arrays import Array
 from flashwright.target.question import Context
 from flashwright.target.stats import chance_above
 
 __all__ = ["FELL", "LASTS", "WINDOWS", "Cliff", "Pen", "cliff_of"]
 
-Array = npt.NDArray[np.float64]
 
-SIZE = 128 << 10
-"""Of each write, bytes."""
 _DEPTH = 32
 WINDOWS = 128
 """Windows of a capacity. Where a cliff lies within one follows from its time."""
@@ -126,7 +124,7 @@ class Pen:
 
     def __init__(self, context: Context) -> None:
         self.target = context.target
-        self.size = size_of(context)
+        self.size = stream_write_size(context)
         count = max(self.target.capacity_bytes // WINDOWS // self.size, 1)
         self.bytes = count * self.size
         self.slots = self.target.capacity_bytes // self.size
@@ -216,13 +214,3 @@ class Pen:
             if slow == LASTS:
                 return written - slow * fine, True
         return written, False
-
-
-def size_of(context: Context) -> int:
-    """Of each write, in whole clustered pages where those are known, bytes.
-
-    Pages that are written in parts take more flash than data, so that cleaning begins before the flash has been written
-    once.
-    """
-    page = context.size("clustered-page")
-    return context.up(SIZE) if page is None else context.up(-(-SIZE // page) * page)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from flashwright.target.arrays import MIB, Array, Ints
+from flashwright.target.guard import CODES
 from flashwright.target.question import Context
 from flashwright.target.stats import mad
 from flashwright.target.target import Target
@@ -20,20 +21,20 @@ __all__ = [
     "grain",
     "period",
     "sequential",
-    "synced",
+    "stream_write_size",
     "synced_size",
+    "write_and_flush",
 ]
 
-Array = npt.NDArray[np.float64]
-Offsets = npt.NDArray[np.int64]
 
-_MIB = 1 << 20
-LEAST_BYTES = 64 * _MIB
+LEAST_BYTES = 64 * MIB
 """Smaller targets hold too few of the blocks that drives have (Kim 2011: 4 to 16 MiB)."""
 # A grain where the clustered page is not known: the smallest that the drives of Kim 2011 have (Section 4.2.3).
 _GRAIN = 4 << 10
 # Writes that are flushed one by one need no finer steps than this: it halves what a flush costs on small pages.
 _SYNCED = 16 << 10
+# Of writes in long runs. Chosen: long enough for the speed of the link, short enough for any buffer.
+_STREAMED = 128 << 10
 
 
 def grain(context: Context) -> int:
@@ -41,8 +42,8 @@ def grain(context: Context) -> int:
     return context.up(context.size("clustered-page") or _GRAIN)
 
 
-def synced(target: Target, offsets_bytes: Offsets, size_bytes: int) -> Array:
-    """Writes, each made durable before the next (Kim 2011, Procedure 2, lines 9 and 10).
+def write_and_flush(target: Target, offsets_bytes: Ints, sizes_bytes: int | Ints) -> Array:
+    """Writes, each flushed before the next (Kim 2011, Procedure 2, lines 9 and 10).
 
     Parameters
     ----------
@@ -50,21 +51,28 @@ def synced(target: Target, offsets_bytes: Offsets, size_bytes: int) -> Array:
         The drive.
     offsets_bytes : array of int64, one a write
         Where each begins.
-    size_bytes : int
-        Of each write.
+    sizes_bytes : int, or array of int64, one a write
+        How long they are.
 
     Returns
     -------
     array of float64, one a write
         From the start of the write to the end of its flush, nanoseconds.
+
+    Examples
+    --------
+    >>> with Target("sim:default") as drive:
+    ...     write_and_flush(drive, np.array([0, 4096]), 4096).size
+    2
     """
-    kinds = np.tile(np.array([1, 3], np.uint8), offsets_bytes.size)
-    times = target.play(kinds, np.repeat(offsets_bytes, 2), size_bytes)
+    kinds = np.tile(np.array([CODES["write"], CODES["flush"]], np.uint8), offsets_bytes.size)
+    sizes = np.broadcast_to(sizes_bytes, offsets_bytes.shape)
+    times = target.play(kinds, np.repeat(offsets_bytes, 2), np.repeat(sizes, 2))
     return (times.ended_ns[1::2] - times.submitted_ns[::2]).astype(np.float64)
 
 
-def sequential(target: Target, first: int, count: int, size_bytes: int) -> Offsets:
-    """Offsets of writes one after the other from slot `first` on, beginning anew at the end of the target; bytes."""
+def sequential(target: Target, first: int, count: int, size_bytes: int) -> Ints:
+    """Ints of writes one after the other from slot `first` on, beginning anew at the end of the target; bytes."""
     slots = target.capacity_bytes // size_bytes
     return np.asarray((first + np.arange(count, dtype=np.int64)) % slots * size_bytes)
 
@@ -73,6 +81,16 @@ def synced_size(context: Context) -> int:
     """A size for writes that are flushed one by one: the least whole number of pages that is 16 KiB or more."""
     unit = grain(context)
     return -(-_SYNCED // unit) * unit
+
+
+def stream_write_size(context: Context) -> int:
+    """Of each write of a long run in order: 128 KiB, in whole clustered pages where those are known; bytes.
+
+    Pages that are written in parts take more flash than data, so that cleaning begins before the flash has been written
+    once.
+    """
+    page = context.size("clustered-page")
+    return context.up(_STREAMED) if page is None else context.up(-(-_STREAMED // page) * page)
 
 
 def fill_once(target: Target, size_bytes: int, end_bytes: int | None = None) -> None:
@@ -84,7 +102,7 @@ def fill_once(target: Target, size_bytes: int, end_bytes: int | None = None) -> 
     end = target.capacity_bytes if end_bytes is None else end_bytes
     offsets = np.arange(0, end, size_bytes, dtype=np.int64)
     sizes = np.minimum(size_bytes, end - offsets)
-    every = np.arange(0, offsets.size, max(4 * _MIB // size_bytes, 1))[1:]
+    every = np.arange(0, offsets.size, max(4 * MIB // size_bytes, 1))[1:]
     kinds = np.insert(np.ones(offsets.size, np.uint8), every, 3)
     target.play(kinds, np.insert(offsets, every, 0), np.insert(sizes, every, 0))
     target.flush()

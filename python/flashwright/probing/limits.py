@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 
-from flashwright.probing.probes.declared import Partition, partition
+from flashwright.probing.declared import Partition, partition
 from flashwright.target.target import Target
 
 __all__ = ["PART_TEXT", "READS_TEXT", "doubts_of_reads", "limits", "rest_of"]

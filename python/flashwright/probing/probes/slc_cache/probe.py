@@ -1,30 +1,14 @@
-"""Whether a drive takes writes faster until a cache is full, how that recovers at rest, and what speed lasts.
-
-Drives program some blocks with one bit per cell, several times as fast, and move the data when they are idle. Written
-in order from empty on, such a drive loses speed at once after a number of bytes. What else loses speed in this way, and
-the arm that tells it apart:
-
-- a limit by time (heat, credits of a network store): written at half the pace, the cliff lies at half the bytes;
-- a limit of the whole device: reads of what was written first become slower by as much, after a purge too;
-- a place (the zones of a disk): written from the middle on, the cliff lies at other bytes;
-- cleaning: it does not begin before the flash has been written once, so a cliff in the last part counts for nothing,
-  and one beyond the middle only if rest brings it back. Writes are whole clustered pages, since parts of pages use up
-  flash early; where the page is not known there is no verdict;
-- RAM that outlives a loss of power, so that no flush empties it: what is written first, as much as the largest such
-  RAM, is left out, and if that is faster, a tenth of a second must not suffice to make it fast again.
-
-A cache may also make nothing faster, so none is absent where what was written first is read faster than later data.
-"""
+"""Writes in order over an empty and over a full drive, with and without rest, at two paces."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.cliffs import (
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, stream_write_size
+from flashwright.probing.probes.slc_cache.cliffs import (
     FELL,
     LASTS,
     RAM_REST_S,
@@ -32,14 +16,12 @@ from flashwright.probing.probes.cliffs import (
     Cliff,
     Pen,
     cliff_of,
-    size_of,
 )
-from flashwright.probing.probes.overwriting import LEAST_BYTES
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 
 __all__ = ["SlcCache"]
 
-Array = npt.NDArray[np.float64]
 
 # What begins in the last part of the drive may be cleaning.
 _LATEST = 0.85
@@ -93,7 +75,7 @@ class SlcCache:
         capacity = context.target.capacity_bytes
         written = 6 * capacity
         read = 8 * max(capacity // 32, _PIECE)
-        return Cost(read, written, (written + read) // size_of(context) + 8 * WINDOWS * 9)
+        return Cost(read, written, (written + read) // stream_write_size(context) + 8 * WINDOWS * 9)
 
     def run(self, context: Context) -> list[Finding]:
         """Fill an empty drive, look for a cliff, and ask again with rest and at another pace."""

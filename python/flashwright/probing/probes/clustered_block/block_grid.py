@@ -12,16 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding
-from flashwright.probing.probes.overwriting import fill_once, sequential, synced
+from flashwright.probing.probes.shared.overwriting import fill_once, sequential, write_and_flush
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, kib
 from flashwright.target.stats import chance_above
 
 __all__ = ["Grid", "aligned", "grid_of", "restored"]
 
-Array = npt.NDArray[np.float64]
 
 # Blocks that are looked at for their borders, and repeats of a speed.
 _BLOCKS, _REPEATS = 16, 5
@@ -118,21 +117,23 @@ def aligned(context: Context, size_bytes: int, write_bytes: int) -> Array | None
     fill_once(target, write_bytes)
     before = slots // 2
     fill_once(target, write_bytes, before * write_bytes)
-    took = synced(target, sequential(target, before, window, write_bytes), write_bytes)
+    took = write_and_flush(target, sequential(target, before, window, write_bytes), write_bytes)
     by_place = np.median(took.reshape(_BLOCKS, writes), axis=0)
     first = int(np.argmax(by_place))
     # Up to the next border, so that what follows begins with a block.
     end = before + window
     pad = (before + first - end) % writes
     if pad:
-        synced(target, sequential(target, end, pad, write_bytes), write_bytes)
+        write_and_flush(target, sequential(target, end, pad, write_bytes), write_bytes)
     grid = np.arange((before + first) % writes, end - writes, writes, dtype=np.int64)
     share = target.capacity_bytes // 16 // size_bytes
 
     def rate(count: int) -> float:
         starts = rng.choice(grid, max(count, 4))
         offsets = (starts[:, None] + np.arange(writes)).ravel() * write_bytes
-        return offsets.size * write_bytes / float(synced(target, offsets, write_bytes).sum())
+        return (
+            offsets.size * write_bytes / float(write_and_flush(target, offsets, write_bytes).sum())
+        )
 
     in_order = window * write_bytes / float(took.sum())
     # As much as uses up the spare space, of which the grid covers half.
