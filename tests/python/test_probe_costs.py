@@ -36,7 +36,8 @@ from flashwright.twin import Model, calibrate, check, fitted
 from flashwright.twin.calibration import Calibration
 from flashwright.twin.calibration import cost as cost_of_calibration
 from flashwright.twin.check import cost as cost_of_check
-from flashwright.twin.fit import _Search
+from flashwright.twin.fit import Search
+from flashwright.twin.trials import Trials
 from recovery import drawn
 
 MIB = 1 << 20
@@ -453,9 +454,11 @@ def test_trials_stay_below_what_is_said() -> None:
     findings |= {name: Finding(name, "absent") for name in ("read-buffer", "write-buffer")}
     with Target(PAGE) as target:
         calibration = calibrate(target, findings, mode="quick")
-        search = _Search(target, findings, calibration, 1, lambda share: None, Deadline(None))
+        search = Search(
+            Trials(target, findings, calibration, 1, lambda share: None, Deadline(None))
+        )
         fit = search.run()
-    assert fit.stopped == "" and fit.evaluations <= search.most < 40 * fit.evaluations
+    assert fit.stopped == "" and fit.evaluations <= search.trials.most < 40 * fit.evaluations
 
 
 def test_one_limit_holds_for_all_of_a_session(

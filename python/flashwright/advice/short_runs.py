@@ -21,7 +21,7 @@ from flashwright.support.core import _core
 from flashwright.target.arrays import Array
 from flashwright.target.question import kib
 from flashwright.traces import workloads
-from flashwright.twin.described import write_buffers
+from flashwright.twin.description import write_buffers
 
 __all__ = ["SOURCE", "best_request"]
 

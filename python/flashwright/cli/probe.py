@@ -29,8 +29,8 @@ from flashwright.support.progress import Progress
 from flashwright.target.question import Mode
 from flashwright.target.target import Deadline, OutOfTimeError, Range, Target
 from flashwright.twin.check import Check, check
-from flashwright.twin.making import FIT_LIMIT_S, Twin, twin_of
 from flashwright.twin.profile import Profile
+from flashwright.twin.twin import FIT_LIMIT_S, Twin, twin_of
 
 __all__ = ["probe"]
 

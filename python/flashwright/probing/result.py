@@ -21,8 +21,8 @@ from flashwright.probing.pages import amount, probe_page, write_probe
 from flashwright.support.tabular import Tabular, html_table, of_rows
 from flashwright.target.question import Mode
 from flashwright.twin.check import Check
-from flashwright.twin.making import Twin
 from flashwright.twin.profile import Profile
+from flashwright.twin.twin import Twin
 
 __all__ = ["Asked", "Ended", "ProbeInterrupted", "ProbeResult", "as_json", "of_json"]
 

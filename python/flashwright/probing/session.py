@@ -55,7 +55,7 @@ from flashwright.target.question import (
     reads_alone,
 )
 from flashwright.target.target import Deadline, Drive, OutOfTimeError, Target, opened
-from flashwright.twin.making import Twin, twin_of
+from flashwright.twin.twin import Twin, twin_of
 
 __all__ = [
     "Asked",

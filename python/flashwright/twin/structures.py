@@ -5,6 +5,7 @@ Numbers begin at what closed forms of single patterns give.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -15,13 +16,11 @@ import numpy as np
 from flashwright.drive.findings import Finding
 from flashwright.target.arrays import KIB, MIB
 from flashwright.twin.calibration import Calibration, Measured
-from flashwright.twin.closed import closed
+from flashwright.twin.closed_forms import closed
 from flashwright.twin.model import STEPWISE, Model, layouts_of
 from flashwright.twin.patterns import number, word
-from flashwright.twin.signs import hits_of, signs_of_loading
 
 __all__ = ["ALIKE", "BITS", "Structures"]
-
 
 # Log-block schemes with pages at home in their block (algorithms.md, sections 2.4, 2.5, 2.7); the superblock scheme
 # (2.6) also reads spare areas to find a page.
@@ -60,6 +59,13 @@ _CLEARLY, _POSSIBLY = 0.8, 1.6
 # The same read again at less than the first of a read's time is answered from RAM; up to the second it only finds its
 # map there.
 _HIT, _AGAIN = 0.3, 0.85
+
+# Reads are of two kinds where their 90th percentile is between so many times their 10th. Chosen: a read that loads its
+# piece of the map takes twice as long as one that does not; one that takes over three times waits for something else.
+_TWO_KINDS = 1.5
+_OTHER_WAITS = 3.0
+# Share of the map in RAM where nothing tells it. Chosen: the scan of shares in RAM corrects it.
+_MAP_SHARE = 0.15
 
 # Shares of the map in RAM that reads are held against, beside what times tell.
 _MAP_SHARES = (0.03, 0.1, 0.3, 0.6)
@@ -265,12 +271,12 @@ class Structures:
 
     @cached_property
     def _signs_of_loading(self) -> tuple[bool, float]:
-        return signs_of_loading(self.calibration)
+        return _signs_of_loading(self.calibration)
 
     @cached_property
     def hits(self) -> float:
         """Share of reads that find their piece of the map."""
-        return hits_of(self.calibration)
+        return _hits_of(self.calibration)
 
     def schemes(self) -> list[str]:
         """Translation layers that reads tell apart: where pages lie, and what a look-up costs."""
@@ -483,3 +489,37 @@ class Structures:
             sizes = [self.calibration.capacity_bytes / rows for rows in _BLOCK_ROWS]
             return list(dict.fromkeys(max(round(size / row), 4) for size in sizes))
         return [128, *(pages for pages in _BLOCK_PAGES if pages != 128)]
+
+
+def _signs_of_loading(calibration: Calibration) -> tuple[bool, float]:
+    """Whether reads are of two kinds, and the share of its time that the same read takes again.
+
+    Of the slower kind, if there are two.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        What was measured of a drive.
+    """
+    read = calibration["read-block"].levels["read"]
+    again = calibration["read-block-again"].levels["read"]
+    if _TWO_KINDS < read.p90_ns / read.p10_ns < _OTHER_WAITS:
+        return True, again.p90_ns / read.p90_ns
+    return False, again.p50_ns / read.p50_ns
+
+
+def _hits_of(calibration: Calibration) -> float:
+    """Share of reads that find their piece of the map, by where the mean lies between the two kinds.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        What was measured of a drive.
+    """
+    read = calibration["read-block"].levels["read"]
+    if read.p90_ns < _TWO_KINDS * read.p10_ns:
+        return _MAP_SHARE
+    # What more than half of the reads do is their median; the rarer kind shows at the end.
+    loads = read.p50_ns > math.sqrt(read.p10_ns * read.p90_ns)
+    found, loaded = (read.p10_ns, read.p50_ns) if loads else (read.p50_ns, read.p90_ns)
+    return float(np.clip((loaded - read.mean_ns) / (loaded - found), 0.01, 0.99))

@@ -15,7 +15,7 @@ from flashwright.twin.model import SCHEDULES, STEPWISE, Model, layouts_of
 from flashwright.twin.patterns import number, word
 from flashwright.twin.structures import BITS, SHOTS, Structures
 
-__all__ = ["DIE_ORDERS", "SUSPENDS", "further", "neighbours"]
+__all__ = ["DIE_ORDERS", "SUSPENDS", "further", "neighbours", "orders_of"]
 
 DIE_ORDERS = ("fifo", "by-class")
 """Which operation a die takes next: the values of ``timing.die-order`` that are tried."""
@@ -50,7 +50,7 @@ def neighbours(model: Model, structures: Structures) -> list[tuple[str, Model]]:
                 near.setdefault(other, kind)
 
     if model.scheme in STEPWISE:
-        add("order", _of_orders(model))
+        add("order", orders_of(model))
         add("schedule", (replace(model, schedule=schedule) for schedule in SCHEDULES))
         add("superblock", (replace(model, superblock=way) for way in ("block", "drive")))
         add("slc", _of_caches(model, structures))
@@ -83,7 +83,7 @@ def further(model: Model, structures: Structures) -> list[tuple[str, Model]]:
         return []
     cleaning = [
         replace(ordered, schedule=schedule)
-        for ordered in _of_orders(model)
+        for ordered in orders_of(model)
         for schedule in SCHEDULES
     ]
     caches = [
@@ -117,8 +117,8 @@ def further(model: Model, structures: Structures) -> list[tuple[str, Model]]:
     ]
 
 
-def _of_orders(model: Model) -> Iterator[Model]:
-    """Which operation goes first, and what is suspended."""
+def orders_of(model: Model) -> Iterator[Model]:
+    """The model with each order of operations on a die, and with each that reads suspend."""
     for order in DIE_ORDERS:
         for suspends in SUSPENDS:
             yield replace(model, suspends=suspends, die_order=order)

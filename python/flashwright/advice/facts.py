@@ -1,13 +1,15 @@
-"""What is known of a drive, and what a line of advice is made of."""
+"""What is known of a drive whose host is advised, and the lines that follow from it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from flashwright.advice import short_runs
-from flashwright.advice.lines import BlockDevice, Line, Partition
+from flashwright.advice.lines import BlockDevice, Line
 from flashwright.advice.space import Advice
 from flashwright.drive.findings import Finding
 from flashwright.drive.quantities import as_text
-from flashwright.twin import described
+from flashwright.twin import description
 from flashwright.twin.profile import Profile
 
 __all__ = [
@@ -15,34 +17,55 @@ __all__ = [
     "BEST_REQUEST",
     "BEST_SIZE",
     "FS_BLOCK_BYTES",
-    "Known",
+    "Facts",
     "rounded_up",
     "sized",
 ]
 
-# Blocks of ext4 and XFS, and pages of memory, on nearly all machines.
+# Blocks of ext4 and XFS, and pages of memory, on nearly all machines; bytes.
 FS_BLOCK_BYTES = 4096
 
 BEST_REQUEST = "best-request"
 """The finding that short runs of a model give; all others follow from its description."""
 
-BEST_SIZE, BEST_DEPTH = "best_size_bytes", "best_depth_requests"
-"""Figures of any finding: the request size and the queue length of the least response time at the peak's bandwidth."""
+BEST_SIZE = "best_size_bytes"
+"""A figure of any finding: the request size of the least response time at the peak's bandwidth."""
+BEST_DEPTH = "best_depth_requests"
+"""The queue depth of the same."""
 
 
-class Known:
-    """What is known, and what was chosen so far: later topics go by what earlier ones chose."""
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a drive.
 
-    def __init__(self, profile: Profile, spare: Advice | None, device: BlockDevice | None) -> None:
-        self.profile, self.spare, self.device = profile, spare, device
-        self.page = self.size("clustered-page")
-        self.queue: dict[str, str] = {}
-        self.scheduler: str | None = None
-        self.best_size, self.best_depth = self.figure(BEST_SIZE), self.figure(BEST_DEPTH)
-        self.depth: int | None = None
-        self.reserve_bytes = 0
-        self.partition: Partition | None = None
-        self.mkfs: dict[str, str] = {}
+    Attributes
+    ----------
+    profile : Profile
+        Its findings.
+    spare : Advice or None
+        What its twin's utilisation costs a workload.
+    device : BlockDevice or None
+        The disk that commands name.
+    """
+
+    profile: Profile
+    spare: Advice | None
+    device: BlockDevice | None
+
+    @property
+    def page(self) -> int | None:
+        """The clustered page, bytes."""
+        return self.size("clustered-page")
+
+    @property
+    def best_size(self) -> tuple[float, str] | None:
+        """The best request size, bytes, and the finding that has it."""
+        return self.figure(BEST_SIZE)
+
+    @property
+    def best_depth(self) -> tuple[float, str] | None:
+        """The best queue depth, and the finding that has it."""
+        return self.figure(BEST_DEPTH)
 
     def finding(self, parameter: str) -> Finding | None:
         """The finding on a parameter, if it was looked for."""
@@ -84,7 +107,7 @@ class Known:
         if self.profile.mode != "described":
             return "probes"
         played = [name for name in rests_on if name == BEST_REQUEST]
-        sources = [described.SOURCE] if len(played) < len(rests_on) else []
+        sources = [description.SOURCE] if len(played) < len(rests_on) else []
         return " and ".join([*sources, *([short_runs.SOURCE] if played else [])])
 
     def silence(self, topic: str, *parameters: str) -> Line:

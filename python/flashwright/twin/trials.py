@@ -19,13 +19,13 @@ from flashwright.twin.model import HUBER, Drive, Model, gaps_between, moved, rob
 from flashwright.twin.patterns import Pattern
 from flashwright.twin.structures import Structures
 
-__all__ = ["_ENOUGH", "Descent", "Played"]
+__all__ = ["ENOUGH", "Played", "Trials"]
 
 # Beside overwriting, where cleaning strikes by chance, a level of the clean drive says so many times as much.
 _PRECISION = 3.0
 
 # A fit as good as this is one: what is left is how medians of some hundred latencies vary.
-_ENOUGH = 0.004
+ENOUGH = 0.004
 
 # Of a difference quotient, and the longest step, in logarithms.
 _STEP = 0.04
@@ -54,8 +54,8 @@ class Best:
     played: list[Played]
 
 
-class Descent:
-    """What a search of a twin goes by: candidates played, their errors, and the best so far."""
+class Trials:
+    """Plays candidates within a budget, descends to their best numbers, and keeps the best model so far."""
 
     def __init__(
         self,
@@ -85,6 +85,7 @@ class Descent:
         self.clean, self.used = clean, calibration.stage("used")
         writes = [at for at, m in enumerate(clean) if m.pattern.reads < 1]
         self.reads = clean[: writes[0]] if writes else clean
+        self.both = (*self.clean, *self.used)
         self.structures = Structures(findings, calibration, self.reads)
 
     @property
@@ -166,7 +167,7 @@ class Descent:
         error: float,
     ) -> None:
         """Keep the model that stands if time is up: one of a later step, or a better one of the same."""
-        steps = (self.reads, self.clean, self.used, (*self.clean, *self.used))
+        steps = (self.reads, self.clean, self.used, self.both)
         rank = next(at for at, step in enumerate(steps) if [*step] == [*wanted])
         if self.best is None or (-rank, error) < (-self.best.rank, self.best.error):
             self.best = Best(model, rank, error, played)
@@ -192,7 +193,7 @@ class Descent:
         jacobian: Array | None = None
         fresh = False
         for _ in range(rounds):
-            if error < _ENOUGH:
+            if error < ENOUGH:
                 break
             if jacobian is None:
                 columns = [
@@ -231,7 +232,7 @@ class Descent:
             if gain < 0.1 * error:
                 jacobian = None
             fresh = False
-        if jacobian is not None and len(wanted) == len(self.clean) + len(self.used):
+        if jacobian is not None and len(wanted) == len(self.both):
             self.slopes = tuple(names), jacobian
         return model, error
 
