@@ -31,7 +31,7 @@ from flashwright.characterization.session import (
     characterize,
     plan,
 )
-from flashwright.characterization.steady_state import SteadyStateResult, steadiness
+from flashwright.characterization.steady_state import SteadyStateResult
 from flashwright.characterization.unpredictability import (
     UnpredictabilityResult,
     peaks,
@@ -41,6 +41,7 @@ from flashwright.errors import TargetError, WorkloadError
 from flashwright.support.core import _core
 from flashwright.target.arrays import Array
 from flashwright.target.counters import Counters
+from flashwright.target.stats import steadiness
 from flashwright.target.target import Target
 
 MIB = 1 << 20

@@ -11,7 +11,7 @@ from flashwright.drive.findings import Finding
 from flashwright.probing.confidence import Cap, capped, caps, claim_of
 from flashwright.probing.probes import PROBES
 from flashwright.probing.probes.flush import Flush
-from flashwright.probing.probes.mapping import Mapping, in_turns
+from flashwright.probing.probes.mapping import Mapping, alternating_writes
 from flashwright.probing.probes.parallelism import Parallelism
 from flashwright.probing.probes.parallelism.measurements import UnitMeasurements
 from flashwright.probing.probes.slc_cache import SlcCache
@@ -85,7 +85,7 @@ def test_logs_are_still_found() -> None:
 
 def test_turns_need_random_writes_to_become_slow_again() -> None:
     speeds = iter([9.0] * 20)
-    none = in_turns(1.0, 4, lambda first: 9.0, lambda: next(speeds))
+    none = alternating_writes(1.0, 4, lambda first: 9.0, lambda: next(speeds))
     assert none.gain == 0 and "show nothing" in none.text
 
 

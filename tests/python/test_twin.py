@@ -16,6 +16,7 @@ from flashwright.characterization.reserves import asked_at_most
 from flashwright.drive.findings import Finding
 from flashwright.drive.trust import TwinWarning, check_record
 from flashwright.errors import TargetError
+from flashwright.target.stats import kolmogorov
 from flashwright.target.target import Deadline, Target
 from flashwright.twin import (
     Calibration,
@@ -27,7 +28,7 @@ from flashwright.twin import (
     patterns,
 )
 from flashwright.twin.calibration import Level, play
-from flashwright.twin.check import held_back, kolmogorov
+from flashwright.twin.check import held_back
 from flashwright.twin.closed_forms import closed
 from flashwright.twin.fit import Search
 from flashwright.twin.model import gaps_between

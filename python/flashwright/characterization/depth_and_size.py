@@ -22,16 +22,23 @@ from flashwright.target.arrays import KIB, Array, Ints
 
 __all__ = ["SATURATED", "DepthAndSize", "DepthAndSizeResult", "Grid", "judge_grid"]
 
+# Sizes of requests, KiB (Figure 4.10).
 _SIZES_KIB = (1, 4, 16, 64, 128, 256)
+# Requests outstanding (Figure 4.10).
 _DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+# The same in quick mode.
 _QUICK_DEPTHS = (1, 4, 8, 16, 32)
-# Section 4.2.1.2: 15 s a point, so that cleaning has little part.
-_SECONDS, _QUICK_SECONDS = 15.0, 2.0
-# A small drive would be full sooner: a point writes a quarter of it at most, and reads no more.
+# Seconds of a point on the drive's clock. Source: section 4.2.1.2 has 15, so that cleaning has little part.
+_SECONDS = 15.0
+# The same in quick mode.
+_QUICK_SECONDS = 2.0
+# Share of the capacity that a point writes, or reads, at most. Chosen: a small drive would be full sooner.
 _VOLUME_SHARE = 0.25
+# Share of the highest bandwidth from which on the response time decides (section 4.2.6).
 _NEAR_PEAK = 0.9
 SATURATED = 0.95
 """A size is saturated from the least depth on that has this share of its highest bandwidth."""
+# Bytes of a write that fills the drive.
 _PREFILL_BYTES = 128 * KIB
 
 

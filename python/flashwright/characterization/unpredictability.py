@@ -21,20 +21,23 @@ from flashwright.characterization.base import (
     long_table,
 )
 from flashwright.target.arrays import Array, Ints
+from flashwright.target.guard import CODES
+from flashwright.target.stats import kolmogorov
 
 __all__ = ["PHASES", "Range", "Unpredictability", "UnpredictabilityResult", "peaks", "verdict"]
 
 PHASES = 3
 _RANGES = (0.1, 0.5, 0.7, 0.9, 1.0)
 _QUICK_RANGES = (0.1, 1.0)
+# Bins of a density.
 _BINS = 200
-# Windows a capacity, for the curve over time.
+# Windows of a capacity, for the curve over time.
 _WINDOWS = 100
-_READ, _WRITE = 0, 1
-# The density is smoothed over this many bins, 1 % of the axis: ours. With it a smooth density of 10,000 reads or more
-# has one peak, and one of 1,000 has up to five by chance.
+_READ, _WRITE = CODES["read"], CODES["write"]
+# Bins over which the density is smoothed: 1 % of the axis. Chosen: with it a smooth density of 10,000 reads or more has
+# one peak, and one of 1,000 has up to five by chance.
 _SMOOTH_BINS = 2.0
-# A peak stands out by so much of the highest: ours.
+# By how much of the highest peak another one stands out, at least. Chosen.
 _PROMINENCE = 0.05
 
 
@@ -213,7 +216,7 @@ def _judged(share: float, responses: list[Array], windows: Array) -> Range:
     middles = (edges[:-1] + edges[1:]) / 2
     mean = np.array([each.mean() for each in ordered])
     deviation = np.array([each.std() for each in ordered])
-    distance = np.array([_distance(ordered[0], each) for each in ordered])
+    distance = np.array([kolmogorov(ordered[0], each) for each in ordered])
     return Range(
         range_share=share,
         reads=np.array([each.size for each in ordered]),
@@ -229,13 +232,6 @@ def _judged(share: float, responses: list[Array], windows: Array) -> Range:
         response_mean_ns=windows,
         verdict=verdict(mean, deviation, distance),
     )
-
-
-def _distance(one: Array, other: Array) -> float:
-    """Kolmogorov's distance of two sorted samples."""
-    at = np.concatenate([one, other])
-    shares = (np.searchsorted(each, at, side="right") / each.size for each in (one, other))
-    return float(np.abs(np.subtract(*shares)).max())
 
 
 def verdict(mean_ns: Array, deviation_ns: Array, distance: Array) -> str:

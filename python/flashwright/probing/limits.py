@@ -12,13 +12,16 @@ from flashwright.target.target import Target
 
 __all__ = ["PART_TEXT", "READS_TEXT", "doubts_of_reads", "limits", "rest_of"]
 
-# Places that are checked for data, and the length of each.
-_PLACES, _PLACE_BYTES = 256, 4096
-# Probes that read stay within the first 4 GiB.
+# Places that are checked for data.
+_PLACES = 256
+# Bytes of each.
+_PLACE_BYTES = 4096
+# Bytes within which they lie: probes that read stay within the first 4 GiB.
 _REGION_BYTES = 4 << 30
-# More of them without data than this, as a share, and reads show nothing about flash.
+# Share of the places without data, above which reads show nothing about flash. Chosen.
 _EMPTY = 0.1
-# A partition that leaves less than this share of its disk is all of it.
+# A partition that leaves less than this share of its disk counts as all of it. Chosen: a partition table and a boot
+# partition.
 _REST = 0.01
 
 EXPORT_TEXT = (

@@ -17,9 +17,9 @@ from typing import Any
 
 from flashwright.drive.findings import Finding, unknown
 from flashwright.errors import DeviceError, SavedStateError
-from flashwright.probing.allowance import LIMITS_S, ProbeTime, allowed_s
 from flashwright.probing.confidence import capped
 from flashwright.probing.declared import Declared, declared, doubts
+from flashwright.probing.drive_time import LIMITS_S, ProbeTime, allowed_s
 from flashwright.probing.limits import doubts_of_reads, limits, rest_of
 from flashwright.probing.plan import Planned, pace_of, planned
 from flashwright.probing.probes import PROBES
@@ -137,10 +137,10 @@ def _digest_of_probes() -> str:
     """The code that decides what a session finds: findings of another are no part of this one."""
     return digest_of_code(
         __name__,
-        "flashwright.probing.allowance",
+        "flashwright.probing.drive_time",
         *(
             f"flashwright.target.{name}"
-            for name in ("contents", "guard", "question", "stats", "target")
+            for name in ("contents", "guard", "question", "stats", "target", "times")
         ),
         "flashwright.probing.suppressed",
         "flashwright.drive.findings",

@@ -45,10 +45,11 @@ Kind = Literal["read", "write", "trim", "flush"]
 
 FILL_BYTES = 128 << 10
 """Default size of a write of :meth:`Target.fill`, bytes."""
-# A longer play is cut where its depth allows, so that clocks and progress are checked.
+# A longer play is cut, so that clocks and progress are checked: bytes of a cut.
 _CHUNK_BYTES = 256 << 20
+# Requests of a cut.
 _CHUNK_REQUESTS = 1 << 16
-# A play of several requests at a time is cut rarely: the queue runs empty there.
+# The same of several requests at a time. Chosen: cut rarely, since the queue runs empty there.
 _CHUNK_DEEP = 1 << 18
 # A simulated drive for reads alone is written once by requests of this size.
 _PREFILL_BYTES = 1 << 20

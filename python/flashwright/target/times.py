@@ -36,3 +36,7 @@ class Times:
         if self.ended_ns.size == 0:
             return 0.0
         return float(self.ended_ns.max() - self.submitted_ns.min())
+
+    def rate(self, moved_bytes: float) -> float:
+        """Bytes per second, if the requests moved so many."""
+        return moved_bytes / max(self.duration_ns, 1.0) * 1e9

@@ -39,12 +39,14 @@ __all__ = ["Calibration", "Level", "Measured", "calibrate", "cost", "play"]
 
 _LEVELS = ("mean_ns", "p10_ns", "p50_ns", "p90_ns", "p99_ns")
 _KINDS: tuple[Kinds, ...] = ("read", "write", "flush")
-# Of a write that prepares; large enough to be quick, and no drive that we know has a larger stripe.
+# Bytes of a write that prepares. Chosen: large enough to be quick, and no drive that we know has a larger stripe.
 _FILL_BYTES = 1 << 20
-# Rest after the fill, nanoseconds: an SLC cache empties in that time.
+# Rest after the fill, nanoseconds. Chosen: an SLC cache empties in that time.
 _REST_NS = 30e9
-# Parts of a pattern whose levels say how sure those of all of it are, and requests of each at least.
-_PARTS, _OF_PART = 10, 8
+# Parts of a pattern whose levels say how sure those of all of it are.
+_PARTS = 10
+# Requests of a part, at least.
+_OF_PART = 8
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Measured:
                 if len(levels) == 1:
                     middle = float(np.median(chosen))
                     spread = 1.4826 * float(np.median(np.abs(chosen - middle))) / max(middle, 1.0)
-        bandwidth = float(sizes_bytes.sum()) / max(times.duration_ns, 1.0) * 1e9
+        bandwidth = times.rate(float(sizes_bytes.sum()))
         return cls(pattern, levels, bandwidth, spread)
 
 

@@ -17,14 +17,19 @@ from flashwright.drive.trust import MEAN_BOUND, P99_BOUND, check_record
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.arrays import KIB, Array
 from flashwright.target.question import Cost
+from flashwright.target.stats import kolmogorov
 from flashwright.target.target import Deadline, Target
 from flashwright.twin.patterns import Pattern
 
-__all__ = ["Check", "Compared", "check", "cost", "kolmogorov"]
+__all__ = ["Check", "Compared", "check", "cost"]
 
+# Bytes of a write that fills the drive.
 _FILL_BYTES = 1 << 20
-# Parts of the requests, and Student's quantile for so many at 95 %.
-_PARTS, _STUDENT = 10, 2.262
+# Parts of the requests, for the interval of a ratio.
+_PARTS = 10
+# Student's quantile at 95 % for nine degrees of freedom.
+_STUDENT = 2.262
+# Percentiles that are compared.
 _PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 
 
@@ -113,20 +118,6 @@ class Check:
     def to_dict(self) -> dict[str, Any]:
         """As nested dicts of numbers, for TOML or JSON."""
         return asdict(self) | {"within": self.within}
-
-
-def kolmogorov(one: Array, other: Array) -> float:
-    """The largest difference of two empirical distribution functions.
-
-    Examples
-    --------
-    >>> kolmogorov(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
-    0.5
-    """
-    one, other = np.sort(one), np.sort(other)
-    at = np.concatenate([one, other])
-    shares = [np.searchsorted(part, at, side="right") / part.size for part in (one, other)]
-    return float(np.abs(shares[0] - shares[1]).max())
 
 
 def held_back(requests: int, seed: int, block_bytes: int) -> tuple[Pattern, Pattern]:

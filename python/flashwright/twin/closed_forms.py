@@ -21,14 +21,17 @@ from flashwright.twin.model import Model
 
 __all__ = ["Closed", "closed"]
 
+# Requests that a drive takes at once, at most.
 _QUEUE = 32
-# Ridge of the least squares, so that what no read shows stays small: most of all firmware, which takes less than a
-# sense where single reads do not part the two. Of firmware, sense, transfer and byte.
+# Ridge of the least squares for firmware, sense, transfer and byte. Chosen: what no read shows stays small, most of all
+# firmware, which takes less than a sense where single reads do not part the two.
 _RIDGES = np.array([1e-2, 1e-4, 1e-4, 1e-4])
-# Share of reads that need no part of the map above which their 10th percentile is of those.
+# Share of reads that need no part of the map, above which their 10th percentile is of those. Derived: twice a tenth.
 _FAST = 0.2
-# Transfers, as shares of a sense, from which it is told at first what lasts longer; how often at most it is told anew.
-_STARTS, _TURNS = (0.03, 0.2, 0.6, 2.0), 8
+# Transfers to start from, as shares of a sense: they say at first whether the die or the channel lasts longer.
+_STARTS = (0.03, 0.2, 0.6, 2.0)
+# How often that is decided anew at most. Chosen: it settles after two or three.
+_TURNS = 8
 # Places in a program where a read may begin, of which its mean is taken.
 _PLACES = 16
 

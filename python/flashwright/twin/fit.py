@@ -33,39 +33,50 @@ from flashwright.twin.trials import ENOUGH, Played, Trials
 __all__ = ["fitted"]
 
 
-# Spare space of drives, from consumer to enterprise ones.
+# Spare space to start from, as shares of the logical space: of drives from consumer to enterprise ones.
 _SPARES = (0.06, 0.1, 0.16, 0.26)
 
 
-# Trials of a fit at most; and the shares of them, and of its time, after which reads, writes into erased space, and
-# overwriting begin no further structure.
+# Trials of a fit at most.
 _TRIALS = 4000
+# Shares of the trials, and of its time, after which reads, writes into erased space, and overwriting begin no further
+# structure. Chosen.
 _UNTIL = (0.15, 0.35, 0.6)
 
-# An error of reads above which a map that is loaded on demand is tried, though nothing spoke for one.
+# An error of reads above which a map that is loaded on demand is tried, though nothing spoke for one. Chosen.
 _MAP_IN_RAM = 0.03
 
 # Shares of a map in RAM to try.
 _MAP_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8)
 
-# Structures that are followed into overwriting; and those from which the climb begins anew while time is left.
-_FOLLOWED, _RESTARTS = 3, 2
+# Structures that are followed into overwriting.
+_FOLLOWED = 3
+# Structures from which the climb begins anew while time is left.
+_RESTARTS = 2
 
-# Programs of each unit that RAM holds: one for each open block of the host, of cleaning and of the map at least.
+# Programs of each unit that RAM holds, to try. Derived: one for each open block of the host, of cleaning and of the map
+# at least.
 _RAM_PROGRAMS = (3, 5, 8, 32, 128)
 
-# By turns: how often, and what spare space is multiplied by.
-_TURNS, _SPARE_FACTORS = 2, (0.65, 0.8, 1.25, 1.5)
+# Rounds in which spare space, orders, RAM, shares and schedules are varied in turn.
+_TURNS = 2
+# What spare space is multiplied by then.
+_SPARE_FACTORS = (0.65, 0.8, 1.25, 1.5)
 
-# A structure next to the best has this share of its error at most where it counts as better. Up to the second of these
-# its numbers get a step of their own first. The search for one ends when so much of the budget is used, or at such an
-# error.
-_BETTER, _HIDDEN = 0.985, 1.4
-_UNTIL_FIRST, _UNTIL_LAST = 0.75, 0.95
+# The error of a structure over that of the best, up to which it counts as better. Chosen: beyond chance.
+_BETTER = 0.985
+# The same up to which its numbers get a step of their own first. Chosen: numbers that were fitted to another structure
+# may hide a better one.
+_HIDDEN = 1.4
+# Share of the budget after which the first climb ends.
+_UNTIL_FIRST = 0.75
+# The same of the last one.
+_UNTIL_LAST = 0.95
+# An error at which a climb ends.
 _EXACT = 0.01
-# Below such an error the climb does not begin anew: under another seed the true model comes to about that.
+# An error below which no climb begins anew. Measured: under another seed the true model comes to about that.
 _GOOD = 0.03
-# Of models that differ in several things, how many get a step of their own.
+# Models that differ in several things which get a step of their own, of each kind.
 _STEPPED = 3
 
 

@@ -22,11 +22,13 @@ DIE_ORDERS = ("fifo", "by-class")
 SUSPENDS = ("nothing", "erases", "programs-and-erases")
 """What reads suspend: the values of ``chips.suspends``."""
 
+# What spare space is multiplied by.
 _SPARES = (0.8, 0.9, 1.1, 1.25)
+# Queue depths to try.
 _DEPTHS = (1, 32, 64, 128, 256)
-# By what sizes are multiplied.
+# What sizes are multiplied by.
 _FACTORS = (0.5, 0.75, 0.88, 1.14, 1.5, 2.0)
-# By what a program is multiplied where its pages do not show: two, three or four pages of a cell.
+# What a program is multiplied by where its pages do not show: two, three or four pages of a cell.
 _PROGRAMS = (0.5, 0.667, 0.75, 1.333, 1.5, 2.0)
 # Shares of a transfer that array times take over, where reads alone hardly part the two.
 _SHARES = (0.75, 0.4, -0.5)

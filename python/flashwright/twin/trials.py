@@ -21,22 +21,25 @@ from flashwright.twin.structures import Structures
 
 __all__ = ["ENOUGH", "Played", "Trials"]
 
-# Beside overwriting, where cleaning strikes by chance, a level of the clean drive says so many times as much.
+# How many times as much a level of the clean drive counts as one of overwriting. Chosen: cleaning strikes by chance.
 _PRECISION = 3.0
 
-# A fit as good as this is one: what is left is how medians of some hundred latencies vary.
+# An error at which a fit is done. Derived: medians of some hundred latencies vary by as much.
 ENOUGH = 0.004
 
-# Of a difference quotient, and the longest step, in logarithms.
+# The step of a difference quotient, in logarithms.
 _STEP = 0.04
 
-# What shows only where a drive cleans, by chance or in whole blocks, needs longer ones.
+# Longer steps of numbers that show only where a drive cleans, by chance or in whole blocks.
 _STEPS = {"erase_ns": 0.15, "spare": 0.12, "map_share": 0.1, "slc_share": 0.1}
 
-# What reads are played on: room for random places to differ, for a map that is loaded by parts, and for rows of blocks,
-# of which some are spare. Most of the time of a trial goes into the reads, not into the fill.
-_PART_BYTES, _PART_ROWS = 1 << 30, 64
+# Bytes of a drive that reads are played on, at least. Chosen: room for random places to differ, and for a map that is
+# loaded by parts; most of the time of a trial goes into the reads, not into the fill.
+_PART_BYTES = 1 << 30
+# The same in rows of blocks, of which some are spare.
+_PART_ROWS = 64
 
+# The longest step of a number, in logarithms. Chosen: a factor of two.
 _REACH = 0.7
 
 # What was measured of a drive, and the same of a model.

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.drive.findings import Finding, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.buffers import buffer_region
 from flashwright.probing.probes.shared.edges import center
 from flashwright.target.arrays import Array
@@ -17,19 +18,25 @@ from flashwright.target.target import FILL_BYTES, Target
 __all__ = ["BufferKind"]
 
 
+# Bytes of the smallest writes.
 _SMALLEST_BYTES = 4096
-# Writes that fill the buffer once. Ours: the least is more than twice the chips that write at the same time in drives
-# that we know of (40), for what is on its way to flash already is replaced by no cache; the most keeps a run at
-# seconds on most drives.
-_LEAST_WRITES, _MOST_WRITES = 100, 4096
-# A run writes this many buffers full; what counts is its last third, when a buffer that keeps all of it has been full
-# for long.
+# Writes that fill the buffer once, at least. Chosen: more than twice the chips that write at the same time in drives
+# that we know of (40), since what is on its way to flash already is replaced by no cache.
+_LEAST_WRITES = 100
+# The same at most. Chosen: a run takes seconds on most drives.
+_MOST_WRITES = 4096
+# A run writes this many buffers full. Chosen: in its last third, which counts, a buffer that keeps all of it has been
+# full for long.
 _FILLS = 2
 # The first writes of a run, which find room.
 _FIRST = 16
-# Times of a write that finds room: above the first, writes wait for flash; below the second they do not. That others
-# wait must be clearer before it counts that these do not.
-_WAITS, _FREE, _OTHERS_WAIT = 1.5, 1.25, 2.0
+# In times of a write that finds room: above this, writes wait for flash. Chosen: beyond the noise of means.
+_WAITS = 1.5
+# Below this they do not wait. Chosen: a gap to the above, in which there is no verdict.
+_FREE = 1.25
+# Writes at separate places must wait for so long before it counts that those at two places do not. Chosen: clearer than
+# the above.
+_OTHERS_WAIT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +94,7 @@ class BufferKind:
         known = context.known.get("write-buffer")
         if known is not None and known.verdict == "absent":
             why = "no write buffer"
-            return [Finding("buffer-kind", "absent", None, "", None, None, known.confidence, why)]
+            return [verdicts.absent("buffer-kind", "", known.confidence, why)]
         buffer = context.size("write-buffer")
         if buffer is None:
             why = "the size of the write buffer is not known"
@@ -177,6 +184,4 @@ def _decide(runs: _Runs, rng: np.random.Generator) -> Finding:
         value, why = "cache", f"{seen}: data written again is replaced in RAM"
     else:
         value, why = "buffer", f"{seen}: all data goes to flash in order"
-    return Finding(
-        "buffer-kind", "found", value, "", None, None, max(fifo, cache), why, plots, figures
-    )
+    return verdicts.found("buffer-kind", value, "", None, max(fifo, cache), why, plots, figures)

@@ -23,29 +23,32 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.overwriting import write_and_flush
 from flashwright.target.arrays import MIB, Array
 from flashwright.target.question import Context, Cost, kib
-from flashwright.target.stats import mad
+from flashwright.target.stats import mad, resampled
 
 __all__ = ["ClusteredPage"]
 
 
-# Step of the sizes and how many of them. Periods of four steps and more with four multiples in range are found well
-# (algorithms.md 8.1, verified there), so that these reach 2, 8, 64, 256 KiB and 1 MiB; shorter ones are left to direct
-# writes. The last is for what no published drive has (Kim 2011: 16 to 128 KiB), and is tried only if nothing was found.
+# Steps of the sizes, bytes, and how many of each. Source: periods of four steps and more with four multiples in range
+# are found well (algorithms.md 8.1, verified there), so that these reach 2, 8, 64, 256 KiB and 1 MiB; shorter ones are
+# left to direct writes. The last is for what no published drive has (Kim 2011: 16 to 128 KiB), and is tried only if
+# nothing was found.
 _SCALES = ((512, 64), (2048, 128), (4096, 256), (32768, 128))
-# A period stands out whose summed drops are this many deviations (algorithms.md 8.1 asks for 6 since it decides by it;
-# here direct writes decide, so that a weaker one may be proposed).
+# Deviations of the summed drops of a period that is proposed. Chosen: algorithms.md 8.1 asks for 6 since it decides by
+# it; here direct writes decide, so that a weaker one may be proposed.
 _PROPOSED_Z = 4.0
+# Periods that are proposed at most.
 _PROPOSALS = 6
-# The two differences, each by itself, in deviations of bootstrapped medians. Some hundred sizes are tried, both have to
-# hold: 4 leaves less than one chance in a million.
+# Deviations of bootstrapped medians that each of the two differences needs. Derived: some hundred sizes are tried and
+# both have to hold, so that 4 leaves less than one chance in a million.
 _CLEAR_Z = 4.0
-# Less than this many deviations at either end is no reason to look closer.
+# Deviations at either end from which on a closer look is worth it. Chosen.
 _HINT_Z = 1.0
-# The read costs both ends alike; a size that is one and a half clustered pages shows it at every other place of one
-# end, half as much at the most.
+# The smaller of the two differences over the larger, at least. Derived: the read costs both ends alike; a size that is
+# one and a half clustered pages shows it at every other place of one end, half as much at most.
 _ALIKE = 0.5
 # Resamplings of the repeats.
 _ROUNDS = 200
@@ -65,7 +68,7 @@ class _Effort:
     """Of the target, that is filled and written to."""
 
 
-# Kim 2011 writes 64 times. The others are ours: the weakest drive that we drew (a read of 40 us beside a program of 1.5
+# Source: Kim 2011 writes 64 times. Measured: the weakest drive that we drew (a read of 40 us beside a program of 1.5
 # ms, 7 % noise) takes some 700 writes for 4 deviations.
 _EFFORTS = {
     "quick": _Effort(24, 64, 1024, 1 << 30),
@@ -133,7 +136,7 @@ class _Arms:
     def resampled(self, rng: np.random.Generator, rounds: int) -> tuple[Array, Array, Array]:
         """Resamplings of the three kinds, each of (rounds, writes)."""
         whole, end, start = (
-            values[rng.integers(0, values.size, (rounds, values.size))]
+            resampled(values, rng, rounds)
             for values in (self.whole_ns, self.short_end_ns, self.short_start_ns)
         )
         return whole, end, start
@@ -341,13 +344,11 @@ class _Search:
             f"flush; one that lacks a block at its end costs {clarity.end_share:.1%} more, at its start "
             f"{clarity.start_share:.1%}: the rest is read first. No divisor of it shows that."
         )
-        return Finding(
+        return verdicts.found(
             "clustered-page",
-            "found",
             size_bytes,
             "B",
-            float(size_bytes - self.block_bytes),
-            float(size_bytes + self.block_bytes),
+            (float(size_bytes - self.block_bytes), float(size_bytes + self.block_bytes)),
             self._confidence(arms, below),
             why,
             (*self._plots(size_bytes), self._direct_plot(arms)),

@@ -21,56 +21,74 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, synced_size
 from flashwright.target.arrays import Array, Ints
 from flashwright.target.question import Context, Cost, kib
-from flashwright.target.stats import change_point
+from flashwright.target.stats import change_point, steadiness
 from flashwright.target.target import Kind, Target
 
 __all__ = [
-    "LEAST_GAIN",
-    "ROUNDS_MOST",
     "Curve",
     "Mapping",
     "Turns",
+    "alternating_writes",
     "curve",
     "curves_say",
-    "in_turns",
 ]
 
 Policy = Literal["page", "log-block"]
 
-# Section 4.2.2: 64 KiB at random. The queue depth is not stated there; 32 is what SATA drives take (algorithm 8.7).
+# Bytes of a write of the curves (Section 4.2.2).
 _SIZE = 64 << 10
+# Requests outstanding. Source: not stated there; 32 is what SATA drives take (algorithm 8.7).
 _DEPTH = 32
+# Shares of the address space that the curves are of (Section 4.2.2). Chosen for quick mode: the narrowest and the
+# widest.
 _SHARES: dict[str, tuple[float, ...]] = {"quick": (0.1, 1.0), "full": (0.1, 0.5, 0.7, 0.9, 1.0)}
-# Capacities written: 6 in Section 4.2.2; 2 show the knee of spare space up to 0.5.
+# Capacities written for each. Source: 6 in Section 4.2.2; 2 show the knee of spare space up to 0.5.
 _FILLS: dict[str, float] = {"quick": 2.0, "full": 6.0}
-# The part of the drive that the deciding test fills, and how many times that is then written. An eighth written, and
-# three eighths on top, leave half of the drive's flash empty; logs of 3 to 10 % of the drive (algorithms 2.4 to 2.7)
-# are used up, and so is room for half as many blocks again, as groups of blocks have.
+# The deciding test fills one of so many parts of the drive. Derived: an eighth written, and three eighths on top, leave
+# half of the drive's flash empty, while logs of 3 to 10 % of the drive (algorithms 2.4 to 2.7) are used up.
 _PART = 8
+# How many times that part is then written. Derived: as above; room for half as many blocks again, as groups of blocks
+# have, is used up too.
 _TIMES = 3.0
-# Where the page is not known a write may cost one and a half times its size and more, so less is written.
+# The same where the page is not known. Chosen: a write may cost one and a half times its size and more.
 _TIMES_CAREFUL = 1.0
+# Bytes of a write where the page is not known.
 _CAREFUL_SIZE = 128 << 10
+# Batches of the deciding test.
 _BATCHES = 24
-# Speed that is left at the end. A page map loses nothing but what tables that are not in RAM cost; a group of blocks
-# with half as many again copies about one page for each written, which leaves 0.5, and merges of single blocks leave
-# 0.3 to 0.01 (ours, from the costs in pages).
+# Speed that is left at the end, from which on it is a page map. Derived: that loses nothing but what tables cost that
+# are not in RAM.
 _KEPT = 0.8
+# The same, up to which it may be logs. Derived from the costs in pages: a group of blocks with half as many again
+# copies about one page for each written, which leaves 0.5; merges of single blocks leave 0.3 to 0.01.
 _LOST = 0.6
-# Reads at random that keep less than this share of reads in order, and lose in logarithms more than this share of what
-# writes lose, show a map that is not in RAM, or seeks.
-_READS_KEPT, _READS_TOO = 0.75, 0.4
-# A page map that is written at random all over keeps less: with a third of its flash to spare cleaning still copies
-# a page for each one written (algorithm 4.4), so that it keeps about half.
+# Speed of reads at random over reads in order, below which a map is not in RAM, or the drive seeks. Chosen.
+_READS_KEPT = 0.75
+# What those reads lose, in logarithms, as a share of what writes lose, above which that may be all of it. Chosen.
+_READS_TOO = 0.4
+# Speed that is left where a page map is written at random all over, at most. Derived: with a third of its flash to
+# spare cleaning still copies a page for each one written (algorithm 4.4), so that about half is left.
 _NEVER_SLOW = 0.85
 # Below this a page costs more than four: a map that is not in RAM reads a table page and writes one for each page at
 # most (algorithm 2.8), which with the cleaning of tables is about three; merges go beyond.
 _MERGED = 0.25
-# Share of a capacity that is written to the drive made new, and then read.
+# Share of a capacity that is written to the purged drive, and then read.
 _HISTORY_SHARE = 1 / 16
+# How many times as fast writes in order are in each turn, from which on it matters where writes go. Chosen: beyond the
+# noise of batches.
+_LEAST_GAIN = 1.3
+# Batches of a turn in order; the first half may pay for what random writes left.
+_IN_ORDER = 4
+# Batches at random, at most, until they are as slow as before.
+_AT_RANDOM = 12
+# Speed over that before, up to which they are as slow. Chosen.
+_AS_SLOW = 1.25
+# Batches of all turns at most.
+_ROUNDS_MOST = 2 * _IN_ORDER + _AT_RANDOM
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +189,7 @@ def curve(
         times = target.play(
             "write", rng.integers(0, slots, count) * size_bytes, size_bytes, depth=depth
         )
-        rates.append(count * size_bytes / max(times.duration_ns, 1.0) * 1e9)
+        rates.append(times.rate(count * size_bytes))
         progress((at + 1) / windows)
         if at + 1 >= 2 * a_fill and (at + 1) % 10 == 0 and _steady(np.array(rates[-int(a_fill) :])):
             break
@@ -181,9 +199,7 @@ def curve(
 
 
 def _steady(rates: Array) -> bool:
-    parts = np.array([part.mean() for part in np.array_split(rates, 5)])
-    slope = np.polyfit(np.arange(5), parts, 1)[0] * 4
-    return bool(np.ptp(parts) <= 0.2 * parts.mean() and abs(slope) <= 0.1 * parts.mean())
+    return steadiness(np.array([part.mean() for part in np.array_split(rates, 5)])).steady
 
 
 def curves_say(curves: list[Curve], sequential: float) -> Policy | None:
@@ -264,7 +280,7 @@ class _Part:
         merged = kept <= _MERGED or (kept <= _LOST and fell)
         if not merged or self.reads_too(kept) or self.turns is None:
             return None
-        return "log-block" if self.turns.gain >= LEAST_GAIN else None
+        return "log-block" if self.turns.gain >= _LEAST_GAIN else None
 
     def reads_too(self, kept: float) -> bool:
         """Whether reads lose so much at random that what writes lose may be the same."""
@@ -297,7 +313,7 @@ def _history(
     def rate(kind: Kind, places: int, count: int = part) -> float:
         offsets = rng.integers(0, places, max(count, 1)) * _SIZE
         times = target.play(kind, offsets, _SIZE, depth=_DEPTH)
-        return offsets.size * _SIZE / max(times.duration_ns, 1.0) * 1e9
+        return times.rate(offsets.size * _SIZE)
 
     # The second pass: what a map has to load first is no matter here.
     used = max(rate("read", part) for _ in range(2))
@@ -326,7 +342,7 @@ class Mapping:
         """Half a capacity, twice, at most this many capacities for each share, and a little on a drive made new."""
         capacity = context.target.capacity_bytes
         # An eighth in order, three eighths at random and in order, and the turns.
-        part = capacity + int(ROUNDS_MOST * _TIMES / _PART / _BATCHES * capacity)
+        part = capacity + int(_ROUNDS_MOST * _TIMES / _PART / _BATCHES * capacity)
         curves = int(len(_SHARES[context.mode]) * _FILLS[context.mode] * capacity)
         size, _ = _how(context)
         again = int(2 * _HISTORY_SHARE * capacity)
@@ -393,8 +409,7 @@ def _overwrite(context: Context) -> _Part:
         return offsets.size * size / max(float(ended - played.submitted_ns[0]), 1.0) * 1e9
 
     def read(offsets: Ints) -> float:
-        played = target.play("read", offsets, size, depth=_DEPTH)
-        return offsets.size * size / max(played.duration_ns, 1.0) * 1e9
+        return target.play("read", offsets, size, depth=_DEPTH).rate(offsets.size * size)
 
     def fill() -> list[float]:
         quarters = np.array_split(np.arange(slots, dtype=np.int64) * size, 4)
@@ -422,7 +437,9 @@ def _overwrite(context: Context) -> _Part:
         def in_order(first: int) -> float:
             return timed((slots + first + np.arange(count, dtype=np.int64)) % places * size)
 
-        turns = in_turns(slow, count, in_order, lambda: timed(rng.integers(0, slots, count) * size))
+        turns = alternating_writes(
+            slow, count, in_order, lambda: timed(rng.integers(0, slots, count) * size)
+        )
     target.purge()
     again = fill()
     # On and on to new places: where pages are written in part, overwriting in order uses up logs as well.
@@ -501,9 +518,7 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
     if order is not None and order != policy:
         share *= 0.9
     why = f"{seen}: {reason}; {agreement}."
-    return Finding(
-        "mapping", "found", policy, confidence=share, why=why, plots=plots, figures=figures
-    )
+    return verdicts.found("mapping", policy, "", None, share, why, plots, figures)
 
 
 def _untold(part: _Part, kept: float) -> str:
@@ -533,16 +548,6 @@ def _plot_curves(curves: list[Curve]) -> Plot:
     title = "Random writes of 64 KiB from empty on"
     mark = Mark(curves[-1].knee, "knee of all of the drive")
     return Plot(title, "written [capacities]", "bandwidth [B/s]", lines, (mark,), y_log=True)
-
-
-LEAST_GAIN = 1.3
-"""Writes in order that are this many times as fast in each turn show that it matters where writes go."""
-# Batches of a turn in order, of which the first ones may pay for what random writes left; and batches at random until
-# they are as slow as before.
-_IN_ORDER, _AT_RANDOM = 4, 12
-_AS_SLOW = 1.25
-ROUNDS_MOST = 2 * _IN_ORDER + _AT_RANDOM
-"""Batches that are written at most."""
 
 
 @dataclass(frozen=True)
@@ -576,7 +581,7 @@ class Turns:
         return f"by turns, writes in order are {self.gain:.1f} times as fast as those at random"
 
 
-def in_turns(
+def alternating_writes(
     slow: float, count: int, in_order: Callable[[int], float], at_random: Callable[[], float]
 ) -> Turns:
     """Two turns in order, with one at random between them.
@@ -599,9 +604,9 @@ def in_turns(
 
     Examples
     --------
-    >>> in_turns(1.0, 8, lambda first: 5.0, lambda: 1.0)
+    >>> alternating_writes(1.0, 8, lambda first: 5.0, lambda: 1.0)
     Turns(gain=5.0, again=True)
-    >>> in_turns(1.0, 8, lambda first: 1.0, lambda: 1.0).gain
+    >>> alternating_writes(1.0, 8, lambda first: 1.0, lambda: 1.0).gain
     1.0
     """
 

@@ -25,37 +25,54 @@ from flashwright.target.stats import chance_above
 __all__ = ["Plausible", "kind_of_device", "speaks_against"]
 
 
+# Sizes of requests that are compared, bytes.
 _SIZES = (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB)
-_LONG, _DEPTH = MIB, 32
+# Bytes of the reads that show the rate.
+_LONG = MIB
+# How many of them are outstanding.
+_DEPTH = 32
+# Requests of each size.
 _REPEATS = {"quick": 64, "full": 256}
+# Bytes that are written once, and read.
 _REGION = {"quick": 512 * MIB, "full": 1 << 30}
-# PCI Express 5.0 with four lanes carries less than 16 GB/s, 6.0 twice that in theory; no drive of ours comes near.
+# The highest rate of a drive, bytes per second. Source: PCI Express 5.0 with four lanes carries less than 16 GB/s, 6.0
+# twice that in theory; no drive of ours comes near.
 _RATE_MAX = 20e9
-# Flash takes 20 us and more for a read of cells; what is below 1 us did not leave the machine's memory.
+# The shortest small read, nanoseconds. Source: flash takes 20 us and more for a read of cells; what is below 1 us did
+# not leave the machine's memory.
 _LATENCY_MIN_NS = 1_000.0
-# A disk turns once in 8.3 ms (7,200 rpm), half a turn and a short way of the arm take 5; the slowest drive that we
-# drew, pages of 160 KiB over slow buses, takes 3.5.
+# The longest, nanoseconds. Derived: a disk turns once in 8.3 ms (7,200 rpm), so that half a turn and a short way of the
+# arm take 5; the slowest drive that we drew, pages of 160 KiB over slow buses, takes 3.5.
 _LATENCY_MAX_NS = 4e6
-# 64 KiB against 4 KiB: neither more, nor less, which read-modify-write would make it. Large pages or many chips are
-# flat up to there too, so 256 KiB are looked at as well: a copy in memory takes some 50 us for those, beside the 100 to
-# 200 us that a virtual disk takes for any request.
+# 64 KiB over 4 KiB, up to which times are flat, either way: read-modify-write would make it less. Chosen: large pages
+# or many chips are flat up to there too, so 256 KiB are looked at as well.
 _FLAT = 1.1
+# 256 KiB over 4 KiB, up to which times are flat. Derived: a copy in memory takes some 50 us for those, beside the 100
+# to 200 us that a virtual disk takes for any request.
 _FLAT_LONG = 1.5
-# Jumps between reads, as shares of what was written; the least is near. A disk takes longer for each step, by some
-# tenths of a millisecond in all; a map that is not in RAM knows near and far alone.
+# Jumps between reads, as shares of what was written; the least is near. A disk takes longer for each step, a map that
+# is not in RAM knows near and far alone.
 _JUMPS = (1 / 4096, 1 / 256, 1 / 32, 1 / 8, 1 / 2)
-_STEPS, _STEP_CHANCE, _SEEK_NS, _SEEK_SHARE = 3, 0.001, 2e5, 0.2
+# Steps of the jumps that must rise. Chosen: one more than near and far make.
+_STEPS = 3
+# The chance below which a step rises (Mann-Whitney). Chosen.
+_STEP_CHANCE = 0.001
+# What all steps rise by, nanoseconds, at least. Source: some tenths of a millisecond on disks.
+_SEEK_NS = 2e5
+# And as a share of a near read. Chosen.
+_SEEK_SHARE = 0.2
 
 
-# Speed of an overwritten drive over that of a new one from which on there is a difference: noise of windows is some
-# per cent, and the least spare space of drives that we know of, a third, leaves 0.8.
+# Speed of an overwritten drive over that of a new one, up to which overwriting makes a difference. Derived: noise of
+# windows is some per cent, and even a third of the flash to spare leaves 0.8.
 _SLOWER = 0.85
-# A purge brings back so much of the speed of a new drive.
+# Speed that a purge brings back, over that of a new drive, at least. Chosen: close to all of it.
 _BACK = 0.8
-# Where reads lose about what writes lose, in logarithms between these shares of it, all of the device is limited.
+# What reads lose over what writes lose, in logarithms: between these all of the device is limited. Chosen.
 _READS_TOO = (0.5, 1.5)
-# What finds flash by signs that do not hang together with its history.
+# Parameters that show flash independently of the drive's history.
 _OTHER_SIGNS = ("clustered-page", "clustered-block", "parallel-units")
+# The surest verdict, with such a sign. Chosen.
 _SUREST = 0.97
 
 
@@ -116,7 +133,7 @@ def _kind(context: Context) -> Finding:
     )
     context.progress(0.7)
     many = target.play("read", places(_LONG, repeats), _LONG, depth=_DEPTH)
-    rate = repeats * _LONG / max(many.duration_ns, 1.0) * 1e9
+    rate = many.rate(repeats * _LONG)
     jumps = _jumps(context, region)
     context.progress(1.0)
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.buffers import buffer_region, read_twice
 from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, most
 from flashwright.target.arrays import Array
@@ -18,18 +19,23 @@ from flashwright.target.target import FILL_BYTES, Target
 __all__ = ["Prefetch"]
 
 
-# Reads in order before the timed one. Two is the least that shows a direction; drives that need more get more.
+# Reads in order before the timed one. Derived: two is the least that shows a direction. Chosen: drives that need more
+# get more.
 _WALKS = (2, 4, 16)
+# Bytes of the smallest read.
 _SMALLEST = 4096
-# The farthest that is looked for. Ours: four times what Linux reads ahead at most by itself (128 KiB), twice over.
+# The farthest that is looked for, bytes. Chosen: eight times what Linux reads ahead by itself (128 KiB).
 _FARTHEST = 1 << 20
-# A read this far from another gains nothing by it, but finds the same piece of the map in RAM.
+# Bytes between a read and another that gains nothing by it. Chosen: it finds the same piece of the map in RAM.
 _AWAY = 2 << 20
-# Where the clustered page is not known: the largest that drives have; within a page, RAM of the page itself would help.
+# The clustered page where it is not known, bytes: the largest that drives have. Within a page, RAM of the page itself
+# would help.
 _PAGE_LARGEST = 64 << 10
-# Algorithms 8.5: Mann-Whitney at this level, and this much faster.
-_LEVEL, _FASTER = 0.01, 0.1
-# Repeats of each arm; four times as many where that leaves it open.
+# The level of the Mann-Whitney test (algorithms 8.5).
+_LEVEL = 0.01
+# How much faster a read must be, as a share (algorithms 8.5).
+_FASTER = 0.1
+# Repeats of each arm. Chosen: four times as many follow where these leave it open.
 _TRIALS = {"quick": 24, "full": 60}
 
 
@@ -129,7 +135,7 @@ class Prefetch:
             "elsewhere (Mann-Whitney p < .01)"
         )
         figures = {"gain_share": gain, "reads_before": float(walk)}
-        found = Finding("prefetch", "found", "yes", "", None, None, confidence, why, plot, figures)
+        found = verdicts.found("prefetch", "yes", "", None, confidence, why, plot, figures)
         edge = self._reach(context, walk, least, end, farthest, pause_ns, gain, rng)
         context.progress(1.0)
         return [found, edge]
@@ -188,7 +194,7 @@ class Prefetch:
                     f"{kib(_AWAY)} from it, whether or not others came in order before: any read brings what follows"
                 )
                 return [
-                    Finding("prefetch", "found", "yes", confidence=UNTESTED, why=why),
+                    verdicts.found("prefetch", "yes", "", None, UNTESTED, why),
                     unknown("prefetch-size", f"{why}; how far is not asked", "B"),
                 ]
         return None
@@ -216,8 +222,8 @@ class Prefetch:
             f"{max(worst, 0.0):.1%}"
         )
         return [
-            Finding("prefetch", "found", "no", "", None, None, confidence, why, plot),
-            Finding("prefetch-size", "absent", None, "B", None, None, confidence, why),
+            verdicts.found("prefetch", "no", "", None, confidence, why, plot),
+            verdicts.absent("prefetch-size", "B", confidence, why),
         ]
 
 
@@ -275,7 +281,7 @@ def _near_and_far(
 def _far(edge: Edge, walk: int) -> Finding:
     why = f"after {walk} reads in order, data up to {kib(edge.inside)} ahead comes from RAM, data beyond it does not"
     low, high = float(edge.inside), float(edge.outside)
-    return Finding("prefetch-size", "found", edge.inside, "B", low, high, edge.confidence, why)
+    return verdicts.found("prefetch-size", edge.inside, "B", (low, high), edge.confidence, why)
 
 
 def _plot(

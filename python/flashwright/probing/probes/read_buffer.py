@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.buffers import buffer_region, read_twice
 from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, is_above, most
 from flashwright.target.arrays import Array
@@ -17,16 +18,15 @@ from flashwright.target.target import FILL_BYTES
 __all__ = ["ReadBuffer"]
 
 
-# Largest size that is tried: twice the largest buffer that is looked for, 64 MiB.
+# The largest size that is tried, bytes: twice the largest buffer that is looked for, 64 MiB.
 _LARGEST = 128 << 20
-# What lies there is read: 16 places at least for the largest size, so that one is read again only after more than any
-# buffer holds.
+# Places for the largest size, at least. Chosen: one is read again only after more than any buffer holds.
 _PLACES = 16
+# Bytes of the smallest size.
 _SMALLEST = 4096
-# A gain of 10 % is a buffer (algorithms 8.3, step 3); half of it is the border to none.
+# The gain of a repeated read, as a share, that is a buffer (algorithms 8.3, step 3); half of it is the border to none.
 _GAIN = 0.1
-
-# Sizes with unclear times are measured again: at most this much more on randomly drawn drives.
+# How much more is measured where times are unclear, for the cost. Measured: at most, on the drives that we drew.
 _AGAIN = {"quick": 5.0, "full": 4.0}
 
 
@@ -132,12 +132,11 @@ class ReadBuffer:
         findings = [_size(top, beyond, step, plots, figures)]
         if low is None:
             findings.append(
-                Finding(
+                verdicts.absent(
                     "read-buffer-least",
-                    "absent",
-                    unit="B",
-                    confidence=findings[0].confidence,
-                    why=f"reads from {kib(sizes[first])} on, the smallest tried, are served from the buffer",
+                    "B",
+                    findings[0].confidence,
+                    f"reads from {kib(sizes[first])} on, the smallest tried, are served from the buffer",
                 )
             )
         elif low.confidence < 0.9:
@@ -145,13 +144,11 @@ class ReadBuffer:
             findings.append(unknown("read-buffer-least", why, "B", plots))
         else:
             findings.append(
-                Finding(
+                verdicts.found(
                     "read-buffer-least",
-                    "found",
                     low.inside,
                     "B",
-                    float(low.outside),
-                    float(low.inside),
+                    (float(low.outside), float(low.inside)),
                     low.confidence,
                     f"a repeated read of {kib(low.inside)} is faster, one of {kib(low.outside)} is not",
                 )
@@ -209,9 +206,7 @@ class ReadBuffer:
         # One-sided: the chance that a gain of 10 % hides at some size.
         distance = float(np.min((_GAIN - levels) / np.maximum(errors, 1e-9)))
         confidence = float(1 - levels.size * np.exp(-(min(distance, 20.0) ** 2) / 2) / 2)
-        finding = Finding(
-            "read-buffer", "absent", None, "B", None, None, max(confidence, 0.0), why, plots
-        )
+        finding = verdicts.absent("read-buffer", "B", max(confidence, 0.0), why, plots)
         least = replace(finding, parameter="read-buffer-least", why="no read buffer", plots=())
         return [finding, least]
 
@@ -260,13 +255,11 @@ def _size(
             least_bytes=float(top.inside),
             most_bytes=float(top.outside),
         )
-    return Finding(
+    return verdicts.found(
         "read-buffer",
-        "found",
         top.inside,
         "B",
-        float(top.inside),
-        float(top.outside),
+        (float(top.inside), float(top.outside)),
         top.confidence,
         f"a read of {kib(top.inside)} is {figures['gain_share']:.0%} faster when repeated, one of "
         f"{kib(top.outside)} is not",

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.buffers import REPEATS, after_rests, buffer_region
 from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, most
 from flashwright.target.arrays import Array
@@ -18,27 +19,54 @@ from flashwright.target.target import Target
 __all__ = ["Burst", "Line", "WriteBuffer", "burst", "empty_and_write", "fit"]
 
 
-# Reads that show what flash takes, and how far behind each lies the one that loads its piece of a map.
-_FRESH, _NEAR = 32, 256 << 10
-# Twice the largest buffer that is looked for, 64 MiB.
+# Reads that show what flash takes.
+_FRESH = 32
+# How far behind each of them lies the one that loads its piece of a map, bytes.
+_NEAR = 256 << 10
+# The largest size that is tried, bytes: twice the largest buffer that is looked for, 64 MiB.
 _LARGEST = 128 << 20
+# Places for the largest size, at least.
 _PLACES = 16
+# Bytes of the smallest size.
 _SMALLEST = 4096
-# Of each write of the filler. Ours: small enough to go into any buffer that is looked for.
+# Bytes of a write of the filler. Chosen: small enough to go into any buffer that is looked for.
 _FILLER = 32 << 10
-# Least step of the latency that counts as one, in logarithms. Ours: what programming adds to a write of which the link
-# takes most; a twentieth is half of what algorithms 8.3 ask of a gain.
+# Least step of the latency that counts as one, in logarithms. Chosen: what programming adds to a write of which the
+# link takes most; a twentieth is half of what algorithms 8.3 ask of a gain.
 _STEP = 0.05
-# Where the border to what does not fit lies above the line, if the step is large. Ours: far enough that a few repeats
-# settle it at 5 % of noise, and below what programming adds on all but the fastest flash.
+# Where the border to what does not fit lies above the line, in logarithms, if the step is large. Chosen: far enough
+# that a few repeats settle it at 5 % of noise, and below what programming adds on all but the fastest flash.
 _BORDER = 0.07
 # Sizes that a line is laid through before what follows is compared with it.
 _LEAST_SIZES = 5
-# Single writes after a rest, during which a die ends tens of programs, and their time as a share of those without one,
-# below which something took them. Ours: RAM is several times as fast, and noise is a tenth.
-_RESTS, _REST_NS, _RESTED = 12, 100e6, 0.6
-# Programming takes longer than reading, by more than this.
+# Single writes after a rest.
+_RESTS = 12
+# That rest, nanoseconds. Chosen: a die ends tens of programs in it.
+_REST_NS = 100e6
+# Their time over that of writes without a rest, below which RAM took them. Chosen: RAM is several times as fast, and
+# noise is a tenth.
+_RESTED = 0.6
+# Time of a write over that of a read, up to which no flash was programmed. Derived: programming takes longer than
+# reading.
 _OVER_READ = 1.1
+# Writes of a burst.
+_BURST_WRITES = 128
+# Bytes of a burst, in times of the size that is asked about: each is tried until writes slow down.
+_BURST_TIMES = (4, 16, 64)
+# Bytes of a write of a burst, at least.
+_BURST_SMALLEST = 4096
+# The same at most.
+_BURST_LARGEST = 32 << 10
+# Bytes of a burst at most.
+_BURST_MOST = 128 << 20
+# Bursts of each size. Chosen: the slowest at each place is left out.
+_BURST_REPEATS = 4
+# Time of the last writes over that of the first, from which on the RAM is full. Chosen: beyond the noise of means.
+_BURST_SLOWER = 1.4
+# Share of the time of the last writes that writes take on average from the first that waits on. Chosen.
+_BURST_AS_AT_END = 0.7
+# By how much the size of one write may differ from that of bursts, as a share. Chosen.
+_BURST_NEAR = 0.25
 
 
 @dataclass(frozen=True)
@@ -369,7 +397,7 @@ def _none(
         f"a flush after a write takes no time, and writing {kib(smallest)} takes {margin:.1f} times as long as reading "
         f"it; after many other writes {same:.0%} of the sizes take what they take after a flush"
     )
-    return Finding("write-buffer", "absent", None, "B", None, None, agree, why, plots, figures)
+    return verdicts.absent("write-buffer", "B", agree, why, plots, figures)
 
 
 def _rested(target: Target, size: int, rng: np.random.Generator) -> Array:
@@ -440,8 +468,8 @@ def _size(
         f"{kib(beyond)} take {np.expm1(jump):.0%} longer than it ({seen})"
     )
     low, high = float(edge.inside), float(edge.outside)
-    return Finding(
-        "write-buffer", "found", edge.inside, "B", low, high, edge.confidence, why, plots, figures
+    return verdicts.found(
+        "write-buffer", edge.inside, "B", (low, high), edge.confidence, why, plots, figures
     )
 
 
@@ -488,18 +516,6 @@ def _plots(
         Plot("Writes to an empty and to a full buffer", *labels, tuple(series), marks, True, True),
         Plot("Flushes after a write", *labels, (after,), marks, True),
     )
-
-
-# Writes of a burst, and how many times the size that is asked about it may have: each is tried until writes slow down.
-_BURST_WRITES, _BURST_TIMES = 128, (4, 16, 64)
-_BURST_SMALLEST, _BURST_LARGEST, _BURST_MOST = 4096, 32 << 10, 128 << 20
-_BURST_REPEATS = 4
-# The last writes take this many times as long as the first where the RAM is full.
-_BURST_SLOWER = 1.4
-# The share of the time of the last writes that writes take on average from the first that waits on.
-_BURST_AS_AT_END = 0.7
-# The two directions may differ by this share.
-_BURST_NEAR = 0.25
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 from flashwright.probing.probes.cleaning.stalls import LEAST, Kind, Steady, measure, told
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.overwriting import (
     LEAST_BYTES,
     Base,
@@ -18,27 +19,32 @@ from flashwright.probing.probes.shared.overwriting import (
 )
 from flashwright.target.arrays import Array, Flags
 from flashwright.target.question import Context, Cost, kib
+from flashwright.target.stats import steadiness
 
 __all__ = ["Cleaning"]
 
 
-# Stalls to wait for: their mean distance is known to 6 and 3 % (one over the root of their number).
+# Stalls to wait for. Derived: their mean distance is known to 6 and 3 %, one over the root of their number.
 _STALLS = {"quick": 300, "full": 1000}
+# Writes to the empty drive that show what a write without cleaning takes.
 _CONTROL = 2048
+# Parts of a measurement whose means are compared with that of all of it.
 _SEGMENTS = 5
-# Parts of a measurement that must be near its mean: most of them.
+# Share of the parts that must be near it. Chosen: most of them.
 _AGREEING = 0.5
-# Two arms and the places are all that was tested.
+# The surest verdict. Chosen: two arms and the places are all that was tested.
 _SUREST = 0.95
-# Random writes until their speed is steady: a fiftieth of the capacity a batch, and no more than three capacities.
-_BATCHES, _BATCHES_MOST = 50, 150
-# Where random writes run at a tenth of the fill, merges govern from the first batches on.
+# Random writes until their speed is steady: batches of one capacity.
+_BATCHES = 50
+# Batches at most: three capacities. Chosen: a drive that is not steady by then is measured as it is.
+_BATCHES_MOST = 150
+# Speed of random writes over that of the fill, below which merges govern from the first batches on. Chosen.
 _MERGED = 0.1
-# More than this share of all writes is no stall but what writes cost.
+# Share of all writes above which long ones are no stalls but what writes cost. Chosen.
 _MOST = 1 / 3
-# Blocks at the end of the fill in which nothing may recur with the block, since nothing is cleaned yet.
+# Blocks at the end of the fill in which nothing may recur with the block, since nothing is cleaned yet. Chosen.
 _QUIET = 8
-# Consecutive stalls that distinguish the end of the spare space from chance.
+# Consecutive stalls at the distance of a block that show the end of the spare space. Chosen: no chance makes six.
 _ONSET = 6
 
 
@@ -149,13 +155,11 @@ def _spare(context: Context, size: int, purged: bool) -> Finding:
                 f"an empty drive took its capacity and {kib(first // 1024 * 1024)} more in order before long writes "
                 f"began to recur with the clustered block; what it keeps for cleaning itself is not in it."
             )
-            return Finding(
+            return verdicts.found(
                 "spare-space",
-                "found",
                 share,
                 "",
-                max(share - row, 0.0),
-                share + row,
+                (max(share - row, 0.0), share + row),
                 1.0 if not breaks.size else 0.9,
                 why,
                 (plot,),
@@ -183,11 +187,7 @@ def _settle(context: Context, size: int) -> None:
         context.progress(0.3 + 0.4 * done / _BATCHES_MOST)
         last = np.array(rates[-5:])
         # The steady state of SNIA (algorithm 8.12): five rounds within 20 %, their line within 10 %.
-        steady = (
-            last.size == 5
-            and np.ptp(last) <= 0.2 * last.mean()
-            and abs(np.polyfit(np.arange(5), last, 1)[0]) * 4 <= 0.1 * last.mean()
-        )
+        steady = last.size == 5 and steadiness(last).steady
         if steady and (done + 1 >= _BATCHES or last.mean() < _MERGED * full_speed):
             break
 
@@ -263,13 +263,11 @@ def _steady(context: Context, size: int, base: Base) -> list[Finding]:
             (plot,),
             figures,
         ),
-        Finding(
+        verdicts.found(
             "cleaning-stall",
-            "found",
             round(stall),
             "ns",
-            float(np.quantile(stalls, 0.025)),
-            float(np.quantile(stalls, 0.975)),
+            (float(np.quantile(stalls, 0.025)), float(np.quantile(stalls, 0.975))),
             min(alike, _SUREST),
             f"{seen}; this is the median of what they took more.",
             (plot,),

@@ -24,17 +24,17 @@ __all__ = ["LEAST", "Kind", "Steady", "kinds_of", "measure", "told"]
 
 LEAST = 20
 """Fewer stalls than this say nothing of how often they come."""
-# Two kinds lie apart by this factor and more, with nothing between.
+# Two kinds lie apart by this factor and more, with nothing between. Chosen: beyond the noise of a stall.
 _APART = 1.25
-# What lies in the tails, as a share, bridges no gap.
+# Share of the stalls in each tail that bridges no gap. Chosen.
 _STRAY = 0.02
-# Counts of two arms are alike where their ratio lies nearer to 1 than to what a rule by requests or by time gives; that
-# must lie this many standard errors away.
+# Standard errors between 1 and the ratio that a rule by requests or by time gives, at least. Chosen: counts of two arms
+# are alike where their ratio lies nearer to 1.
 _ERRORS = 3.0
-# Stalls per place: sixteenths of the drive, and what may come by chance.
-_PLACES, _CHANCE = 16, 1e-5
-# Writes of an arm at most, in those of the first measurement.
-_ARM_MOST = 4
+# Places among which stalls are counted: sixteenths of the drive. Chosen.
+_PLACES = 16
+# The chance below which a difference of places is none. Chosen: several things are asked of each drive.
+_CHANCE = 1e-5
 
 
 @dataclass(frozen=True)

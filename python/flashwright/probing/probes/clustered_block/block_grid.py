@@ -22,13 +22,20 @@ from flashwright.target.stats import chance_above
 __all__ = ["Grid", "aligned", "grid_of", "restored"]
 
 
-# Blocks that are looked at for their borders, and repeats of a speed.
-_BLOCKS, _REPEATS = 16, 5
+# Blocks that are looked at for their borders. Chosen: the median of sixteen writes at one place of a block.
+_BLOCKS = 16
+# Repeats of a speed (algorithm 8.2: five at least).
+_REPEATS = 5
 TIMES = (1, 2, 3, 4)
-"""Multiples that are tried."""
+"""Multiples of the size that are tried: several units that clean in turn show a part of what all of them erase."""
+# Sizes of short writes that may divide a block, bytes. Chosen: sixteens and odd multiples of 4 KiB.
 _WRITES = tuple(kib << 10 for kib in (16, 20, 24, 28, 36, 44, 52, 60))
-# As fast as in order within this share (algorithm 8.2, eps); half the size is slower by this much and more than chance.
-_EPS, _SLOWER, _LEVEL = 0.05, 0.02, 0.01
+# Random writes are as fast as those in order within this share (algorithm 8.2, eps).
+_EPS = 0.05
+# Writes of half the size are slower by this share at least. Chosen: half of eps.
+_SLOWER = 0.02
+# And by more than chance: the level of the Mann-Whitney test. Chosen.
+_LEVEL = 0.01
 
 
 @dataclass(frozen=True, eq=False)

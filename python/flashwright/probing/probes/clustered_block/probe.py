@@ -9,6 +9,7 @@ import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 from flashwright.probing.probes.clustered_block.block_grid import TIMES, grid_of, restored
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.buffers import takes_writes
 from flashwright.probing.probes.shared.overwriting import (
     LEAST_BYTES,
@@ -27,10 +28,12 @@ from flashwright.target.target import Target
 __all__ = ["ClusteredBlock"]
 
 
-# A window of synced writes in order: 4 times the largest clustered block of Kim 2011 (Figure 5 ends at 128 MiB).
+# Bytes of a window of flushed writes in order. Source: 4 times the largest clustered block of Kim 2011 (Figure 5 ends
+# at 128 MiB).
 _WINDOW = 512 * MIB
+# The largest window, bytes. Chosen: minutes of writes.
 _WINDOW_MOST = 4 << 30
-# Periods in the window that decides: few enough for blocks of 128 MiB, enough to distinguish pages of 4 KiB (ours).
+# Periods in the window that decides. Chosen: few enough for blocks of 128 MiB, enough to distinguish pages of 4 KiB.
 _PERIODS = 16
 # Sizes of writes, KiB, where the clustered page is not known: those first that most pages divide, which are clusters of
 # channels and dies by ones, twos, fours, fives and eights of the pages on the market (4, 5, 6, 9 and 25 times powers of
@@ -57,24 +60,28 @@ _SIZES_KIB = (
     512,
     640,
 )
-# Sizes that must agree: of four by chance, each within half a per cent, nothing is left (ours).
+# Sizes that must agree. Chosen: four within half a per cent each do not agree by chance.
 _AGREEING = 4
-# About how many of the sizes it takes, and how many quick mode tries: each writes the drive more than twice.
+# About how many of the sizes it takes, for the cost. Measured on the drives that we drew.
 _SIZES_USUAL = 8
+# Sizes that quick mode tries. Chosen: each writes the drive more than twice.
 _SIZES_QUICK = 10
-# Where the page is not known: blocks hold sixteens of pages of 2 KiB or more.
+# The step of sizes where the page is not known, bytes. Derived: blocks hold sixteens of pages of 2 KiB or more.
 _BLOCK_STEP = 32 * KIB
-# Intervals agree within half a per cent, as far as 16 periods show.
+# Intervals agree within this share. Derived: as far as 16 periods show.
 _ALIKE = 0.005
 # Random writes are as fast as those in order within this share (algorithm 8.2, eps).
 _EPS = 0.05
-# One-sided, 95 % (the same).
+# Standard errors of a one-sided bound of 95 % (the same).
 _Z = 1.645
-# Random writes of the size that was found which are this much slower than those in order contradict it; nearer ones may
-# meet noise, logs, or borders that they do not share.
+# Speed of random writes of the size that was found, over that in order, below which they contradict it. Chosen: higher
+# ones may meet noise, logs, or borders that they do not share.
 _CONTRADICTS = 0.85
-# Periods of the control on a drive that was never full, and how much longer the long writes of one that cleans are.
-_CONTROL, _LONGER = 16, 1.15
+# Periods of the control on a drive that was never full. Chosen: as many as decide.
+_CONTROL = 16
+# How many times as long as those of the control the long writes of a drive that cleans are. Chosen: beyond the noise of
+# medians.
+_LONGER = 1.15
 # Repetitions of a bandwidth (algorithm 8.2: five at least).
 _REPEATS = 5
 
@@ -388,7 +395,7 @@ def _write(target: Target, offsets: Ints, size_bytes: int, piece_bytes: int) -> 
     times = target.play(
         np.tile(kinds, offsets.size), places.ravel(), np.tile(lengths, offsets.size)
     )
-    return float(offsets.size * size_bytes / max(times.duration_ns, 1.0) * 1e9)
+    return times.rate(offsets.size * size_bytes)
 
 
 def _longer(context: Context, interval: _Interval) -> float:
@@ -469,15 +476,13 @@ def _decide(
             "whole of what is erased together: one of several units that clean in turn looks the same"
         )
         return unknown("clustered-block", why + ".", "B", plots, **figures, contradicted=1.0)
-    return Finding(
+    return verdicts.found(
         "clustered-block",
-        "found",
         size,
         "B",
-        low=size - interval.error_bytes,
-        high=size + interval.error_bytes,
-        confidence=share,
-        why=why + ".",
-        plots=plots,
-        figures=figures,
+        (size - interval.error_bytes, size + interval.error_bytes),
+        share,
+        why + ".",
+        plots,
+        figures,
     )

@@ -33,38 +33,43 @@ from flashwright.target.target import Target
 __all__ = ["Pairs", "Sharing", "Trial"]
 
 
-# Places of the first look, and the places for a unit below which one may be missed: with eight, a unit as large as the
-# others holds none with a chance of a third of a thousandth.
+# Places of the first look. Chosen: enough for eight units.
 _FIRST = 64
+# Places for each unit below which one may be missed. Derived: with eight, a unit as large as the others holds none with
+# a chance of a third of a thousandth.
 _PER_UNIT = 8
-# All pairs of more take too long; an eighth of it is the most units.
+# Places of the largest trial. Chosen: all pairs of more take too long; an eighth of it is the most units that show.
 _LARGEST = 384
-# Repeats of all pairs, and about how many pairs are measured in all for the closer look. Ours: a read of the cells that
-# is a twentieth of a pair shows under 8 % of noise.
+# Repeats of all pairs. Chosen: a median of three drops a pair that cleaning struck.
 _REPEATS = 3
+# About how many pairs the closer look measures. Chosen: a read of the cells that is a twentieth of a pair shows under 8
+# % of noise.
 _INSIDE_PAIRS = 8000
-# Standard errors that a level stands out by.
+# Standard errors by which a level stands out. Chosen: four leave one chance in ten thousand.
 _CLEAR = 4.0
-# Tries whether a command overtakes another, and in how many of them it has to, as a share. None does if a drive takes
-# one at a time; with memory that serves the second one nearly all do.
+# Tries whether a command overtakes another. Chosen: a share of half is known to a tenth.
 _OVERTAKING = 32
+# Share of the tries in which it has to. Derived: none does if a drive takes one command at a time, and nearly all do
+# where memory serves the second one.
 _OFTEN = 0.5
-# It ends within this share of the first one's time: what unsteadiness adds to the first is less than that.
+# It overtakes if it ends within this share of the first one's time. Chosen: unsteadiness adds less to the first.
 _OVERTAKES = 0.5
-# Two reads end together if the later one ends within this share of a read's time; what unsteadiness adds to the earlier
-# one does not bring two that follow each other so near.
+# Two reads end together if the later one ends within this share of a read's time. Chosen: unsteadiness does not bring
+# two that follow each other so near.
 _SIDE_BY_SIDE = 0.5
-# More than half of the places fit the group that they are in if there are groups of them at all; next to
-# none do where reads first look up, elsewhere, where the data are.
+# Share of the places that fit their group, if there are groups at all. Chosen: half; next to none do where reads first
+# look up, elsewhere, where the data are.
 _FITS = 0.5
-# On one unit the second read waits for all of the first but the link and the firmware. Where those are the narrow
-# place, any two reads wait as well, but the rest of a read, which is longer, is free.
+# What the second of two reads on one unit waits, as a share of a read, at least. Derived: all of the first but link and
+# firmware; where those are the narrow place any two reads wait as well, but for less.
 _WAITS = 0.8
-# A read that takes less than this share of the usual is one from a cache; this share of them may be chance.
+# A read that takes less than this share of the usual is one from a cache. Chosen: far from the noise of a read.
 _CACHED = 0.8
+# Share of reads that may be so fast by chance. Chosen.
 _STRAY = 0.02
-# Reads that empty a cache: small enough to stay in it.
+# Bytes of a read that empties a cache. Chosen: small enough to stay in it.
 _CLEANER_BYTES = 16 << 10
+# Such reads outstanding. Chosen: what SATA drives take.
 _CLEANER_DEPTH = 32
 
 

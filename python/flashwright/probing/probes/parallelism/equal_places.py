@@ -31,24 +31,35 @@ from flashwright.target.target import Target
 
 __all__ = ["EqualPlaces", "JustWritten", "sharing_of"]
 
-# Random places in the largest first trial; for more units those are compared that are read alike.
+# Random places in the largest first trial. Chosen: for more units, places that are read in equal time are compared.
 _AT_RANDOM = 128
-# And just written ones.
+# Just written places in the largest first trial. Chosen: each trial writes the region anew.
 _JUST_WRITTEN = 128
-# What is written after the places, so that no RAM has them, and the part of the drive that it is written to.
-_AFTER_BYTES, _AFTER_PART = 128 << 20, 8
-# So many times as many places are drawn as are compared; each is read so often, alone, to see which are alike.
-_DRAWN, _ALONE_REPEATS = 2, 12
-# What places have of their own settles after so many looks.
+# Bytes that are written after the places, so that no RAM has them. Chosen: twice the largest RAM that is looked for.
+_AFTER_BYTES = 128 << 20
+# They go to the last of so many parts of the drive. Chosen: room for them on the smallest drives.
+_AFTER_PART = 8
+# Places that are drawn for each one that is compared. Chosen: the half that is read in the most equal times.
+_DRAWN = 2
+# Reads of each place alone, to see how long it takes. Chosen: the median is known to a third of the noise.
+_ALONE_REPEATS = 12
+# Looks in which the times that places add by themselves are taken off. Chosen: they settle after two or three.
 _SWEEPS = 3
-# Groups are one if what they wait for each other is so near to what they wait for themselves, as a share of the way
-# from the shortest waits to that, and so many errors are less: those that share a bus wait less, by a twentieth.
-_AS_ITSELF, _CLEAR = 0.02, 4.0
-# Other places that are held against each group, and how often.
-_OTHERS, _OTHERS_REPEATS = 48, 6
-# They have to wait by this share of what places of one group wait for each other, all but so many of them.
-_WAITS, _STRAY = 0.4, 0.05
-# The chance that there is a unit more, by the number of separate runs of places that share one, must be below this.
+# Two groups are one if they wait for each other as long as for themselves, within this share of the way from the
+# shortest waits. Derived: groups that only share a bus wait less, by a twentieth on the drives that we drew.
+_AS_ITSELF = 0.02
+# Standard errors that must be less than that way. Chosen: as of a level that stands out.
+_CLEAR = 4.0
+# Other places that are compared with each group. Chosen: a share of a twentieth shows.
+_OTHERS = 48
+# Pairs of each of them with a group. Chosen: the median drops a pair that cleaning struck.
+_OTHERS_REPEATS = 6
+# What such a place waits for some group, as a share of what places of one group wait for each other, at least. Chosen:
+# below half, since it may lie next to a border.
+_WAITS = 0.4
+# Share of places that may wait for no group. Chosen: strays under noise.
+_STRAY = 0.05
+# The chance that there is one unit more, at most, by the number of separate runs of places that share one. Chosen.
 _MISSED = 0.1
 
 

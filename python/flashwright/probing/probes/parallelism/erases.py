@@ -30,19 +30,27 @@ from flashwright.target.stats import mad
 __all__ = ["Erases", "can_ask", "cost", "erases", "runs_of"]
 
 
-# What may be written at the most, bytes.
+# Bytes that may be written. Chosen: half a minute, and eight minutes, at 400 MB/s.
 _MOST_BYTES = {"quick": 12 << 30, "full": 192 << 30}
-# Of the capacity, beyond a fill in order: more than the spare space of drives that we know of, so that blocks have to
-# be erased; and blocks of all units that are written page by page then.
-_SPARE, _BLOCKS = 0.5, 8
+# What is overwritten in order after a fill, as a share of the capacity. Chosen: more than the spare space of drives
+# that we know of, so that blocks have to be erased.
+_SPARE = 0.5
+# Blocks of all units that are written page by page then. Chosen: three more than the runs that are needed.
+_BLOCKS = 8
+# Such writes at most. Chosen: minutes on a slow drive.
 _MOST_WRITES = 100_000
-# A write is long from this many deviations above the median on, and from this share of it.
-_DEVIATIONS, _LONGER = 6.0, 1.3
-# Whole runs of long writes that are needed, and the share of them that must have the same length and distance.
-_LEAST_RUNS, _AGREE = 5, 0.9
-# No block of flash has fewer pages.
+# A write is long from this many deviations above the median on. Chosen: no noise among so many writes reaches it.
+_DEVIATIONS = 6.0
+# And from so many medians on. Chosen: an erase takes longer than a program, and the write has both.
+_LONGER = 1.3
+# Whole runs of long writes that are needed. Chosen.
+_LEAST_RUNS = 5
+# Share of the runs that must have the same length, and of their distances that must be the same. Chosen.
+_AGREE = 0.9
+# Pages of a block at least. Derived: no NAND flash has fewer; small-block NAND has 32.
 _PAGES_LEAST = 16
-# The distance of the runs may differ from the clustered block by this share.
+# By how much the distance of the runs may differ from the clustered block, as a share. Chosen: what the error of the
+# block is at most.
 _SAME = 0.02
 
 

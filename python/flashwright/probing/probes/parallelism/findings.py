@@ -25,6 +25,7 @@ from flashwright.probing.probes.parallelism.periods import (
     steps_plot,
     units_by_steps,
 )
+from flashwright.probing.probes.shared import verdicts
 from flashwright.target.question import UNTESTED, Context, kib
 
 __all__ = ["Evidence", "by_erases", "findings_of", "program_unit", "units_by_sharing"]
@@ -261,15 +262,7 @@ def _stripe(evidence: Evidence) -> Finding:
             f"Each clustered page of a write adds {steps.step_share:.0%} of what one alone costs: pages that "
             "follow each other wait for each other."
         )
-        return Finding(
-            "stripe",
-            "absent",
-            confidence=steps.agree,
-            unit="B",
-            why=why,
-            plots=plots,
-            figures=figures,
-        )
+        return verdicts.absent("stripe", "B", steps.agree, why, plots, figures)
     if (
         seen is not None
         and seen.grain == "block"
@@ -282,18 +275,10 @@ def _stripe(evidence: Evidence) -> Finding:
         )
         whole = seen.units * seen.grain_bytes
         low, high = whole - seen.grain_bytes, whole + seen.grain_bytes
-        return Finding("stripe", "found", whole, "B", low, high, seen.agree, why, plots, figures)
+        return verdicts.found("stripe", whole, "B", (low, high), seen.agree, why, plots, figures)
     if seen is None and sharing is not None and sharing.units == 1:
         why = "Any two reads wait for each other: there is one unit, so that nothing is striped."
-        return Finding(
-            "stripe",
-            "absent",
-            confidence=sharing.confidence,
-            unit="B",
-            why=why,
-            plots=plots,
-            figures=figures,
-        )
+        return verdicts.absent("stripe", "B", sharing.confidence, why, plots, figures)
     width = by_pairs or by_steps
     if width is None or (by_pairs and by_steps and by_pairs != by_steps):
         why = "Neither the steps of long writes nor pairs of reads give a width that the other bears out."
@@ -305,8 +290,8 @@ def _stripe(evidence: Evidence) -> Finding:
     agree = max(
         steps.agree if by_steps else 0.0, seen.agree if by_pairs and seen is not None else 0.0
     )
-    return Finding(
-        "stripe", "found", size, "B", size - grain, size + grain, agree, why, plots, figures
+    return verdicts.found(
+        "stripe", size, "B", (size - grain, size + grain), agree, why, plots, figures
     )
 
 
@@ -345,7 +330,7 @@ def program_unit(
             f"{by_steps} take a program more: each page is programmed by itself, on the next unit."
         )
         low, high = 0.0, 2.0 * page
-        return Finding("program-unit", "found", page, "B", low, high, UNTESTED, why, plots)
+        return verdicts.found("program-unit", page, "B", (low, high), UNTESTED, why, plots)
     if seen is None or not seen.matches_random:
         return unknown("program-unit", "No pairs of reads show what lies on one unit.", "B", plots)
     run = seen.grain_bytes
@@ -378,7 +363,7 @@ def program_unit(
         )
     )
     low, high = float(run - page), float(run + page)
-    return Finding("program-unit", "found", run, "B", low, high, seen.agree, why, plots)
+    return verdicts.found("program-unit", run, "B", (low, high), seen.agree, why, plots)
 
 
 def units_by_sharing(
@@ -400,13 +385,11 @@ def _units_found(
     value: int, confidence: float, why: str, plots: tuple[Plot, ...], figures: dict[str, float]
 ) -> Finding:
     """Units that were found: a whole number, exact if it is right."""
-    return Finding(
+    return verdicts.found(
         "parallel-units",
-        "found",
         value,
         "units",
-        float(value),
-        float(value),
+        (float(value), float(value)),
         confidence,
         why,
         plots,
@@ -451,13 +434,13 @@ def by_erases(
     if stripe.verdict == "unknown":
         whole, grain = turns.units * page_bytes, float(page_bytes)
         why = f"{turns.why} So pages of {kib(page_bytes)} go to {turns.units} units in turn."
-        stripe = Finding(
-            "stripe", "found", whole, "B", whole - grain, whole + grain, sure, why, plots
+        stripe = verdicts.found(
+            "stripe", whole, "B", (whole - grain, whole + grain), sure, why, plots
         )
     if program.verdict == "unknown":
         why = f"{turns.why} So each page of {kib(page_bytes)} is programmed by itself, on the next unit."
         low, high = 0.0, 2.0 * page_bytes
-        program = Finding("program-unit", "found", page_bytes, "B", low, high, sure, why, plots)
+        program = verdicts.found("program-unit", page_bytes, "B", (low, high), sure, why, plots)
     return [*told, stripe, program]
 
 

@@ -10,14 +10,14 @@ from flashwright.target.arrays import Array, Ints
 
 __all__ = ["DRAWN_IN", "LEAST_MEMBERS", "Levels", "groups", "levels", "rounds"]
 
-# What lies beyond these shares of the values is drawn in: a pair that cleaning struck must not make a group.
+# Quantiles of the values beyond which they are drawn in. Chosen: a pair that cleaning struck must not make a group.
 DRAWN_IN = (0.005, 0.995)
 
 
-# A group of fewer is chance, or a unit that holds so little of the drive that others may hold none of the places.
+# Places of a group at least. Chosen: fewer are chance, or a unit that holds so little of the drive that others may hold
+# none of the places.
 LEAST_MEMBERS = 3
-
-# Sweeps in which places change groups; they settle after two or three.
+# Sweeps in which places change groups. Chosen: they settle after two or three.
 _SWEEPS = 6
 
 

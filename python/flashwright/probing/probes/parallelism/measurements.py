@@ -36,30 +36,34 @@ __all__ = [
 ]
 
 
-# Eight pages that are handed over together take about eight times as long as one, if there is but one unit: less where
-# the link overlaps, more only where they are merged.
+# Pages that are handed over together, to see whether they take as many times as long as one: if there is but one unit
+# they do. Chosen: enough to show two units under noise.
 TOGETHER = 8
-
-# Small reads, so that not the link decides how long a pair takes.
+# Bytes of a read of a pair. Chosen: small, so that not the link decides how long a pair takes.
 READ_BYTES = 4096
-
-# A pair that finds its unit busy has to take that much longer than one that does not, as a share, to call it seen.
+# How much longer a pair that finds its unit busy takes than one that does not, as a share, to be seen. Chosen: beyond
+# the noise of medians.
 _CONTRAST = 0.08
-
+# Resamplings of a period. Chosen: enough to tell shares of 0.7 and 0.9 apart.
 _ROUNDS = 100
 
 ANYWHERE = 100
 """Pairs of random places for each place of a period: a hundred that wait are known to a tenth."""
 
-# Pairs of each known distance, and how much more often those of one unit must wait than others.
-_KNOWN, _TOLD_APART = 40, 0.5
-
-# Reads of a page that a write of one is held against.
+# Pairs of each distance of the period that show how long waiting takes. Chosen: a share of half is known to a twelfth.
+_KNOWN = 40
+# By how much more often pairs of one unit must wait than others, for waiting to be told apart. Chosen: half of all
+# pairs.
+_CONTRAST_OF_WAITS = 0.5
+# Reads of a page with which a write of one is compared. Chosen: enough for a median.
 _READ_ALONE = 64
-# Rests before writes that are looked at for heat and limits by time.
+# Rest before short writes that show heat and limits by time, nanoseconds. Chosen: as long as a budget of a second or a
+# warm controller needs to recover.
 _REST_NS = 15e9
-SHORT, SHORT_REPEATS = 8, 4
-"""How many pages those have at most, and writes of each length after a rest."""
+SHORT = 8
+"""Pages of the longest write after a rest. Chosen: rest lifts a limit for as little as this."""
+SHORT_REPEATS = 4
+"""Writes of each length after a rest."""
 
 
 @dataclass(frozen=True)
@@ -328,7 +332,7 @@ class UnitMeasurements:
         shares = (known > middle).mean(axis=1)
         # Where some pairs of other distances wait too, that is no noise: what counts as such all distances have.
         near, stray = float(shares[-1]), float(shares[:-1].min())
-        if near - stray < _TOLD_APART:
+        if near - stray < _CONTRAST_OF_WAITS:
             return float("nan")
         places = self.rng.integers(0, self.pages - 1, (2, ANYWHERE * period))
         waits = float((self._primed(places[0], places[1]) > middle).mean())

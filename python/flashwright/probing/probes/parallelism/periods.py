@@ -35,36 +35,38 @@ __all__ = [
     "units_by_steps",
 ]
 
-# Pages that cost this share of the first one and more each have nothing that runs beside them.
+# What a further page adds, as a share of the first one, from which on nothing runs beside it. Chosen: the link overlaps
+# less than a seventh.
 ONE_BY_ONE = 0.85
-
-# Lengths of the curve that are looked at, the shortest first: a buffer that is full changes its course further on.
+# Lengths of the curve that are looked at, pages, the shortest first. Chosen: a buffer that is full changes the curve
+# further on, so that short lengths come before long ones.
 WINDOWS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
-# A verdict needs this share of the resamplings.
+# Share of the resamplings that a verdict needs. Chosen: one in ten may say something else.
 AGREE = 0.9
-# Where pairs over any distance, or as many groups of random places, bear it out besides.
+# The same where pairs over any distance, or as many groups of random places, bear the verdict out. Chosen: lower, since
+# they are a second witness.
 AGREE_PAIRS = 0.7
-
-# Two levels of conflict differ by a read of the cells where the lower one is a transfer, a twentieth of it in the
-# drives that we drew.
+# Two levels of conflict differ by this share at least: a read of the cells, where the lower level is a transfer.
+# Measured on the drives that we drew: a twentieth.
 UNEVEN = 0.05
-
-
-# Standard errors of a median (1.25 deviations over the root of the repeats) that a level has to stand out by.
+# Standard errors by which a level has to stand out. Chosen: four leave one chance in ten thousand.
 CLEAR = 4.0
+# The standard error of a median over that of a mean of normal values. Derived: the root of half of pi.
 MEDIAN_ERROR = 1.25
-# A unit that is busy with one page takes the next one after as long as one alone takes, less what the host's link and
-# the firmware add: three quarters of it and more in all drives that we drew. Where the bus is the narrow place the step
-# is one transfer, which is less (unless it takes three times a program: then the buses are what works at once); where a
-# write is taken in parts, or merges strike, it is more.
+# A step as a share of one page alone, at least. Derived: a busy unit takes the next page after as long as one alone
+# takes, less what link and firmware add. Measured on the drives that we drew: three quarters and more. Where the bus is
+# the narrow place the step is one transfer, which is less, unless it takes three times a program: then the buses are
+# what works at once.
 STEP_LEAST = 0.75
+# The same at most. Chosen: more is a write that is taken in parts, or merges.
 STEP_MOST = 1.7
-# Inside of a turn pages go to units that are free, and cost what a bus or a link takes, less than this share of the
-# step at its end. Where a step there is as high, the turn is not one of units: a buffer takes a write in larger parts.
+# The highest rise inside of a turn, as a share of the step at its end. Derived: pages inside of a turn go to free units
+# and cost what a bus or a link takes. Chosen: a higher one is a buffer that takes a write in larger parts.
 INNER_MOST = 0.6
-# Pairs of random places that wait, against what a period says, by this factor at most: parity and members double it.
+# Pairs of random places that wait, over as many as the period says, at most. Derived: parity and members of a RAID
+# double the number; the root of two lies half the way.
 _AS_MANY = 1.4
-# Less than this is no step.
+# A step of less than this share of a page's latency counts as none. Chosen: about the noise of a level.
 STEP_SEEN = 0.1
 
 

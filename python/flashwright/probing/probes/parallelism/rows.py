@@ -21,23 +21,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from flashwright.drive.findings import Finding, Plot, Series
+from flashwright.probing.probes.shared import verdicts
 from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 
 __all__ = ["Rows", "can_ask", "cost", "period_of", "program_of_rows", "rows", "stripe_of_rows"]
 
 
-# What fills the RAM first, and the share of the drive that it may take; and of each of these writes.
-_FILL, _PART, _EACH = 64 << 20, 16, 128 << 10
-# Writes of a stretch, and what they may have together at the most.
-_WRITES, _STRETCH = 4096, 128 << 20
-# The largest program that is looked for, bytes: four bits a cell in four planes of 32 KiB, and as much again.
+# Bytes that fill the RAM first. Chosen: the largest RAM that is looked for.
+_FILL = 64 << 20
+# They take one of so many parts of the drive at most. Chosen: nothing is cleaned then.
+_PART = 16
+# Bytes of each of these writes.
+_EACH = 128 << 10
+# Writes of a stretch. Chosen: hundreds of rows on the drives that we drew.
+_WRITES = 4096
+# Bytes of a stretch at most. Chosen: short beside the drive.
+_STRETCH = 128 << 20
+# The largest program that is looked for, bytes. Derived: four bits a cell in four planes of 32 KiB, and as much again.
 _LARGEST = 1 << 20
-# Turns of a row that one look has at the least, and writes; looks at the least.
-_TURNS, _LOOK, _LOOKS = 8, 64, 2
-# The share of the variance of times that the place in a row must explain, and how near to the best a shorter row is:
-# what is no whole row leaves waits unexplained, not noise alone.
-_EXPLAINED, _NEAR = 0.9, 0.97
+# Turns of a row in one look, at least. Derived: chance explains one over this number of the variance.
+_TURNS = 8
+# Writes of one look, at least. Chosen: the same for short rows.
+_LOOK = 64
+# Looks, at least; their median counts.
+_LOOKS = 2
+# Share of the variance of times that the place in a row must explain. Chosen: the rest may be noise.
+_EXPLAINED = 0.9
+# How near to the best a shorter row must come. Chosen: what is no whole row leaves waits unexplained, not noise alone.
+_NEAR = 0.97
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +208,8 @@ def program_of_rows(found: Finding, seen: Rows) -> Finding:
     program = seen.row_bytes // seen.units
     low, high = program / 2, 2.0 * program
     plots = found.plots + seen.plots
-    return Finding(
-        "program-unit", "found", program, "B", low, high, UNTESTED, seen.why, plots, found.figures
+    return verdicts.found(
+        "program-unit", program, "B", (low, high), UNTESTED, seen.why, plots, found.figures
     )
 
 
@@ -208,7 +220,7 @@ def stripe_of_rows(found: Finding, seen: Rows) -> Finding:
     row, program = seen.row_bytes, seen.row_bytes // seen.units
     plots = found.plots + seen.plots
     low, high = float(row - program), float(row + program)
-    return Finding("stripe", "found", row, "B", low, high, UNTESTED, seen.why, plots, found.figures)
+    return verdicts.found("stripe", row, "B", (low, high), UNTESTED, seen.why, plots, found.figures)
 
 
 def _filled(context: Context) -> int:

@@ -19,15 +19,17 @@ __all__ = [
 
 
 NO_PROGRAM = 0.5
-"""Below this share of a read a write and its flush have programmed nothing.
+"""A write and its flush that take less than this share of a read have programmed nothing.
 
 Programming takes longer than reading in all flash there is. One half, since a read may load its piece of a map first.
 """
-REPEATS, READS = 8, 64
-"""Places that are written before and after a rest, and reads beside them."""
-# The part of a drive that probes of its buffers use: many times the largest buffer that is looked for, 64 MiB.
+REPEATS = 8
+"""Places that are written before and after a rest. Chosen: a median bears three that cleaning struck."""
+READS = 64
+"""Reads with which those writes are compared."""
+# Bytes of a drive that probes of its buffers use. Chosen: many times the largest buffer that is looked for, 64 MiB.
 _REGION = 4 << 30
-# In such a rest a die ends tens of programs.
+# The rest, nanoseconds. Chosen: a die ends tens of programs in it.
 _REST_NS = 100e6
 
 

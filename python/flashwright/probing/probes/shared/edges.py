@@ -21,9 +21,10 @@ __all__ = ["Edge", "Sample", "center", "find_edge", "grid", "is_above", "most"]
 Sample = Callable[[int, int], Array]
 """Gets a size in bytes and a count, answers that many measurements."""
 
-# Errors of the mean that a decision keeps from the threshold. Ours: with first looks at 8 values (a t distribution of 5
-# to 7 degrees of freedom), 4 leave about one wrong decision in 200 at the threshold itself and none at the levels.
+# Standard errors that a mean keeps from the threshold. Derived: with first looks at 8 values (a t distribution of 5 to
+# 7 degrees of freedom), 4 leave about one wrong decision in 200 at the threshold itself and none at the levels.
 _ERRORS = 4.0
+# Values of a first look.
 _FIRST = 8
 
 

@@ -29,9 +29,11 @@ __all__ = [
 
 LEAST_BYTES = 64 * MIB
 """Smaller targets hold too few of the blocks that drives have (Kim 2011: 4 to 16 MiB)."""
-# A grain where the clustered page is not known: the smallest that the drives of Kim 2011 have (Section 4.2.3).
+# The grain where the clustered page is not known, bytes. Source: the smallest that the drives of Kim 2011 have (Section
+# 4.2.3).
 _GRAIN = 4 << 10
-# Writes that are flushed one by one need no finer steps than this: it halves what a flush costs on small pages.
+# Writes that are flushed one by one have these bytes at least. Chosen: finer steps are not needed, and it halves what
+# flushes cost on small pages.
 _SYNCED = 16 << 10
 # Of writes in long runs. Chosen: long enough for the speed of the link, short enough for any buffer.
 _STREAMED = 128 << 10

@@ -14,27 +14,42 @@ from flashwright.target.stats import chance_above
 __all__ = ["FELL", "LASTS", "WINDOWS", "Cliff", "Pen", "cliff_of"]
 
 
+# Requests outstanding. Chosen: what SATA drives take.
 _DEPTH = 32
 WINDOWS = 128
 """Windows of a capacity. Where a cliff lies within one follows from its time."""
 LASTS = 5
 """Windows that must lie below for a cliff."""
 FELL = 0.8
-"""What is left of a speed that fell, at most, where windows are noisy: SLC mode is 2 to 8 times as fast."""
-# Where windows are steady: this many deviations, and this share at least.
-_DEVIATIONS, _LEAST = 8.0, 0.06
-# A window this much below those before, as a share and beyond noise, was written in part beyond the cliff.
+"""What is left of a speed that fell, at most, where windows are noisy. Source: SLC mode is 2 to 8 times as fast."""
+# Where windows are steady a fall is this many deviations. Chosen: no noise of windows reaches it.
+_DEVIATIONS = 8.0
+# And this share at least. Chosen: what cleaning varies by.
+_LEAST = 0.06
+# A window this much below those before, as a share and beyond noise, was written in part beyond the cliff. Chosen.
 _MIXED = 0.03
 # Windows before a cliff that show the speed of the cache.
 _BEFORE = 2
-# A cliff is steep: within this share of what was written before it, or some windows, it ends.
+# A steep cliff ends within this share of what was written before it, or within two windows. Chosen: a fall by heat
+# takes longer.
 _STEEP = 0.3
-# Written before the first window: the largest RAM that is looked for, but no more than this share of the drive. RAM is
-# empty again after this rest; folding begins later on drives that we know of.
-_RAM, _RAM_SHARE, RAM_REST_S = 64 << 20, 1 / 32, 0.1
-# Short reads, how many in a turn, the turns, and where what was written later lies, and what is read beside it.
-_SHORT, _SHORTS, _TURNS, _LATER, _CHANCE = 4096, 128, 4, (0.6, 0.8), 1e-5
-# At half the pace writes come in pieces of this many bytes, so that RAM hides little of one and rests stay short.
+# Bytes that are written before the first window: the largest RAM that is looked for.
+_RAM = 64 << 20
+# No more than this share of the drive.
+_RAM_SHARE = 1 / 32
+RAM_REST_S = 0.1
+"""Rest after which RAM is empty again, seconds. Chosen: folding begins later on drives that we know of."""
+# Bytes of a short read.
+_SHORT = 4096
+# Short reads in a turn.
+_SHORTS = 128
+# Turns of them.
+_TURNS = 4
+# Where what was written later lies, and what is read beside it, as shares of the capacity.
+_LATER = (0.6, 0.8)
+# The chance below which the two are read in different times (Mann-Whitney). Chosen.
+_CHANCE = 1e-5
+# Bytes of a piece of writes at half the pace. Chosen: RAM hides little of one, and rests stay short.
 _PACED = 256 << 20
 
 
@@ -156,9 +171,8 @@ class Pen:
         """Speed of reads of what was written first, or of another part, bytes per second."""
         length = self.lead if length_bytes is None else length_bytes
         offsets = start_bytes + np.arange(length // self.size) * self.size
-        count = offsets.size
         times = self.target.play("read", offsets, self.size, depth=_DEPTH)
-        return count * self.size / max(times.duration_ns, 1.0) * 1e9
+        return times.rate(offsets.size * self.size)
 
     def reads_anew(self) -> float:
         """As :meth:`reads` on a full drive that is purged and written again without a rest; then it is full again."""

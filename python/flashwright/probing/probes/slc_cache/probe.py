@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, stream_write_size
 from flashwright.probing.probes.slc_cache.cliffs import (
     FELL,
@@ -23,28 +24,42 @@ from flashwright.target.question import UNTESTED, Context, Cost, kib
 __all__ = ["SlcCache"]
 
 
-# What begins in the last part of the drive may be cleaning.
+# A cliff beyond this share of the capacity may be cleaning. Chosen: flash of some drives is used up before the
+# capacity.
 _LATEST = 0.85
-# It begins here at the earliest where pages are written in parts, as RAM of few pages may hand them on.
+# The same where pages are written in parts. Chosen: RAM of few pages may hand them on in halves.
 _HALF = 0.5
-# Two measurements of the same cliff differ by less.
+# Two measurements of the same cliff differ by less than this share. Chosen.
 _SAME = 0.12
-# Rest that empties a cache: seconds at least and at most, and in times of what writing it took beyond the cliff.
-_REST_LEAST_S, _REST_MOST_S, _REST_TIMES = 30.0, 300.0, 4.0
-# A size is told where its bounds differ by less than this factor.
+# Rest that empties a cache, seconds, at least.
+_REST_LEAST_S = 30.0
+# At most. Chosen: the session has more to ask.
+_REST_MOST_S = 300.0
+# And in times of what writing the cache takes at the speed beyond it. Chosen: folding moves as much, with reads
+# besides.
+_REST_TIMES = 4.0
+# Bounds of a size that lie farther apart than this factor are no verdict. Chosen.
 _UNSURE = 1.3
-# Share of a cache that must come back at rest, and the share of that on a full drive by which caches are fixed or not.
-_CAME_BACK, _FIXED, _DYNAMIC = 0.25, 0.85, 0.7
-# Reads that become slower by this share of what writes do, in logarithms, show a limit of the device.
+# Share of a cache that must come back at rest. Chosen: far from chance, though a rest may be short.
+_CAME_BACK = 0.25
+# What comes back on a full drive, as a share of that on an empty one, from which on the cache is fixed. Chosen.
+_FIXED = 0.85
+# The same up to which it is dynamic. Chosen: a gap to the above, in which there is no verdict.
+_DYNAMIC = 0.7
+# What reads lose, in logarithms, as a share of what writes lose, above which it is a limit of the device. Chosen: half.
 _READS_TOO = 0.5
 # Rests that are tried for the start of folding, seconds: from 5 ms on, each twice as long.
 _RESTS_S = tuple(0.005 * 2**k for k in range(13))
+# Bytes of a piece that shows whether writes are fast again, at least. Chosen: RAM and the flush hardly show.
 _PIECE = 16 << 20
+# At most. Chosen: no large part of a cache.
 _PIECE_MOST = 256 << 20
-# Writes in order at this share of the speed of reads may be held back by the link.
+# Speed of writes in order over that of reads, above which the link may hold them back. Chosen.
 _LINK = 0.85
-# Reads of what was written first and of later data differ by less where all cells are alike.
+# Time of reads of what was written first over that of later data, below which the cells are others. Chosen: they differ
+# by less where all cells are alike.
 _OTHER_CELLS = 0.95
+# The surest verdict. Chosen: other makes may lose speed otherwise.
 _SUREST = 0.95
 
 _NAMES = (
@@ -122,11 +137,9 @@ class SlcCache:
                     "make them fast again: a small cache, or RAM that empties slowly"
                 )
                 return blind(why)
-            none = Finding(
-                "slc-cache", "absent", None, "B", confidence=steady, why=why, plots=(plot,)
-            )
+            none = verdicts.absent("slc-cache", "B", steady, why, (plot,))
             others = [
-                Finding(name, "absent", None, unit, confidence=steady, why="no such cache")
+                verdicts.absent(name, unit, steady, "no such cache")
                 for name, unit in zip(_NAMES[1:5], _UNITS[1:5], strict=True)
             ]
             return _joined([none, *others], *_lasting(context, pen, 0.0))
@@ -197,20 +210,18 @@ def _with_cliff(
         + (", so data leaves the cache meanwhile and it is smaller" if drains else "")
         + f"; reads keep {reads[1] / reads[0]:.2f} of their speed"
     )
-    cache = Finding(
-        "slc-cache", "found", round(size), "B", low, high, confidence, f"{told}.", (plot,), figures
+    cache = verdicts.found(
+        "slc-cache", round(size), "B", (low, high), confidence, f"{told}.", (plot,), figures
     )
     if drains and high > _UNSURE * low:
         why = f"{told}: {kib(int(low))} to {kib(int(high))}, too far apart."
         cache = unknown("slc-cache", why, "B", (plot,), **figures)
     spread = 0.1 * cliff.ratio
-    ratio = Finding(
+    ratio = verdicts.found(
         "slc-cache-ratio",
-        "found",
         round(cliff.ratio, 3),
         "",
-        max(cliff.ratio - spread, 1.0),
-        cliff.ratio + spread,
+        (max(cliff.ratio - spread, 1.0), cliff.ratio + spread),
         confidence,
         f"{seen}: {cliff.ratio:.1f} times as fast.",
     )
@@ -273,9 +284,7 @@ def _recovery(
         if share < _CAME_BACK:
             why = f"{rested}: too few to say that it empties."
             return unknown("slc-cache-folding", why), kind
-        return Finding(
-            "slc-cache-folding", "found", "yes", confidence=_SUREST, why=f"{rested}."
-        ), kind
+        return verdicts.found("slc-cache-folding", "yes", "", None, _SUREST, f"{rested}."), kind
     rested = (
         f"after {rest_s:.0f} s of rest, {kib(round(came_back) >> 10 << 10)} are fast again on a mostly empty drive, "
         f"{kib(round(came_full) >> 10 << 10)} on a full one"
@@ -284,18 +293,16 @@ def _recovery(
         # A longer rest might do: so much was tested and no more.
         why = f"{rested}: it does not empty in that time."
         return (
-            Finding("slc-cache-folding", "found", "no", confidence=UNTESTED, why=why),
+            verdicts.found("slc-cache-folding", "no", "", None, UNTESTED, why),
             unknown("slc-cache-kind", f"{rested}: a cache that stays full shows no other size."),
         )
-    folding = Finding("slc-cache-folding", "found", "yes", confidence=_SUREST, why=f"{rested}.")
+    folding = verdicts.found("slc-cache-folding", "yes", "", None, _SUREST, f"{rested}.")
     if came_back < 8 * fine:
         return folding, unknown(
             "slc-cache-kind", f"{rested}: too little to compare in steps of {kib(fine)}."
         )
     if _FIXED <= full <= 1 / _FIXED and share >= _FIXED:
-        kind = Finding(
-            "slc-cache-kind", "found", "fixed", confidence=0.92, why=f"{rested}: the same."
-        )
+        kind = verdicts.found("slc-cache-kind", "fixed", "", None, 0.92, f"{rested}: the same.")
     elif came_full < 2 * fine and share >= _CAME_BACK:
         kind = unknown(
             "slc-cache-kind",
@@ -346,7 +353,7 @@ def _begins(context: Context, pen: Pen, middle: float, size: float) -> Finding:
         f"{before * 1e3:,.0f} ms: the drive begins to fold in between, or earlier by what folding them takes."
     )
     low, high = before * 1e9 / 2, rest * 1e9
-    return Finding("idle-before-folding", "found", round(high), "ns", low, high, UNTESTED, why)
+    return verdicts.found("idle-before-folding", round(high), "ns", (low, high), UNTESTED, why)
 
 
 def _lasting(
@@ -391,13 +398,11 @@ def _lasting(
             unknown("sustained-rate", why, "B/s", (plot,)),
         ], fast
     why = f"the last quarter of a capacity in order on a full drive is written at {speed / 1e6:,.0f} MB/s."
-    rate = Finding(
+    rate = verdicts.found(
         "sustained-rate",
-        "found",
         round(speed),
         "B/s",
-        float(parts.min()),
-        float(parts.max()),
+        (float(parts.min()), float(parts.max())),
         min(near, _SUREST),
         why,
         (plot,),
@@ -414,26 +419,22 @@ def _lasting(
     end = first * fine
     if end == 0:
         return [
-            Finding(
+            verdicts.absent(
                 "steady-cliff",
-                "absent",
-                None,
                 "B",
-                confidence=min(near, UNTESTED),
-                why=f"on a full drive after {rest_s:.0f} s of rest nothing is faster than what lasts.",
-                plots=(plot,),
+                min(near, UNTESTED),
+                f"on a full drive after {rest_s:.0f} s of rest nothing is faster than what lasts.",
+                (plot,),
             ),
             rate,
         ], fast
     why = f"on a full drive, {rest_s:.0f} s at rest, {kib(end)} are written before the speed is that which lasts."
     return [
-        Finding(
+        verdicts.found(
             "steady-cliff",
-            "found",
             end,
             "B",
-            float(max(end - LASTS * fine, 0)),
-            float(end + LASTS * fine),
+            (float(max(end - LASTS * fine, 0)), float(end + LASTS * fine)),
             min(near, UNTESTED),
             why,
             (plot,),

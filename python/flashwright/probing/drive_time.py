@@ -32,7 +32,8 @@ __all__ = [
 
 LIMITS_S: Mapping[Mode, float] = {"quick": 30 * 60.0, "full": 8 * 3600.0}
 """What a session may take of the drive's own time, seconds."""
-# Of that, what each probe is sure of; most to those that others build on and that write the drive several times.
+# Share of that time that each probe is sure of. Chosen: most goes to those that others build on and that write the
+# drive several times.
 _SHARES = {
     "plausible": 0.025,
     "clustered-page": 0.13,
@@ -52,8 +53,9 @@ _SHARES = {
     "best-request": 0.025,
     "data-reduction": 0.02,
 }
+# The same of any other probe.
 _SHARE = 0.015
-# How much of its plan a probe takes at the least if it comes to a verdict, as seen on the bundled drives; a plan is for
+# How much of its plan a probe takes at least if it comes to a verdict. Measured on the bundled drives; a plan is for
 # the costliest case. Others may end early.
 _LEAST_OF_PLAN = {
     "slc-cache": 0.3,
@@ -63,19 +65,26 @@ _LEAST_OF_PLAN = {
     "cleaning": 0.3,
     "map-reach": 0.9,
 }
-# A probe that needs so much more than it may have is not begun; nothing is kept for one that needs this much of all.
-_HOPELESS, _TOO_MUCH = 1.3, 0.35
-# After all others a probe is begun that may have this share of that: some end long before what is usual.
+# A probe is not begun that needs so many times as much as it may have. Chosen: plans are a little high.
+_HOPELESS = 1.3
+# Share of the whole time above which nothing is reserved for a probe that needs so much. Chosen: others would starve.
+_TOO_MUCH = 0.35
+# After all others a probe is begun that may have this share of what it needs. Chosen: some end long before what is
+# usual.
 _WORTH_A_TRY = 0.2
-# How far a probe must be for its pace to say how long it takes; one that ran out needs this many times more at least.
-_TELLING, _BEYOND = 0.1, 1.5
-# What is kept back, since a play is cut where a few requests are done.
+# Share of a probe that must be done for its pace to say how long all of it takes. Chosen.
+_PACE_FROM = 0.1
+# A probe that ran out needs so many times as much as it had, at least. Chosen.
+_NEEDS_MORE = 1.5
+# Share of the time that is not given out. Chosen: a play is cut where a few requests are done.
 _MARGIN = 0.04
-# What is written to see how fast a simulated drive is: more than its RAM, less than its spare space.
-_PROBED_BYTES, _PROBED_PART = 256 << 20, 16
-# Requests at once of a load that goes on for a time.
+# Bytes that are written to see how fast a simulated drive is, at most. Chosen: more than its RAM.
+_PACE_BYTES = 256 << 20
+# They take one of so many parts of the drive at most. Chosen: less than its spare space.
+_PACE_PART = 16
+# Requests outstanding of a load that goes on for a time. Chosen: as the probes of such loads have it.
 _DEPTH = 32
-# How much of its plan a probe takes on most of the bundled drives: the middle of both modes.
+# How much of its plan a probe takes usually. Measured on the bundled drives: the middle of both modes.
 _USUAL = {
     "clustered-page": 0.4,
     "slc-cache": 0.26,
@@ -138,7 +147,7 @@ class Pace:
         size = min(128 << 10, target.capacity_bytes // 64 // 4096 * 4096) or target.block_bytes
         size = -(-size // target.block_bytes) * target.block_bytes
         room = max(target.capacity_bytes // size // 2, 1)
-        count = min(_PROBED_BYTES, target.capacity_bytes // _PROBED_PART) // size
+        count = min(_PACE_BYTES, target.capacity_bytes // _PACE_PART) // size
         offsets = np.arange(max(min(count, room), 1), dtype=np.int64) * size
         short = max(target.block_bytes, 4096)
         before = target.bytes_read, target.bytes_written, target.flushes
@@ -351,8 +360,8 @@ class ProbeTime:
     def short(self, asking: Probe, context: Context, *, begun: bool = True) -> list[Finding]:
         """What a probe gives that has run out of the drive's time."""
         planned_s = self.pace.seconds(asking.cost(context))
-        reached_s = self.allowed_s / self.reached[0] if self.reached[0] >= _TELLING else 0.0
-        needs = max(planned_s, reached_s, self.allowed_s * _BEYOND)
+        reached_s = self.allowed_s / self.reached[0] if self.reached[0] >= _PACE_FROM else 0.0
+        needs = max(planned_s, reached_s, self.allowed_s * _NEEDS_MORE)
         why = ran_out(asking.NAME, context.mode, self.limit_s, self.allowed_s, needs, begun=begun)
         return [
             context.kept.get(name, unknown(name, why, planned_s=planned_s))
