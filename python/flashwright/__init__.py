@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from flashwright.target.target import Target
     from flashwright.traces import tracefiles, workloads
     from flashwright.traces.models import FittedModel, fit_trace
-    from flashwright.twin.making import Twin, twin_of
     from flashwright.twin.profile import Profile
+    from flashwright.twin.twin import Twin, twin_of
     from flashwright_papers import Reproduction, reproduce
 
 # The module that each name lives in, or is. A room is imported when one of its names is first asked for.
@@ -104,7 +104,7 @@ _HOMES = {
     "Sweep": "flashwright.sweeps.sweep",
     "SweepResult": "flashwright.sweeps.sweep",
     "Target": "flashwright.target.target",
-    "Twin": "flashwright.twin.making",
+    "Twin": "flashwright.twin.twin",
     "__version__": "flashwright._core",
     "advise": "flashwright.advice.space",
     "characterize": "flashwright.characterization.session",
@@ -124,7 +124,7 @@ _HOMES = {
     "sweep": "flashwright.sweeps.sweep",
     "table": "flashwright.simulation.results",
     "tracefiles": "flashwright.traces.tracefiles",
-    "twin_of": "flashwright.twin.making",
+    "twin_of": "flashwright.twin.twin",
     "workloads": "flashwright.traces.workloads",
 }
 

@@ -16,7 +16,7 @@ import flashwright.characterization
 from conftest import Cli
 from flashwright import Ssd
 from flashwright.characterization import EXPERIMENTS, Settings
-from flashwright.characterization.base import Array, Bench, on_request
+from flashwright.characterization.base import Bench, on_request
 from flashwright.characterization.depth_and_size import (
     DepthAndSize,
     DepthAndSizeResult,
@@ -31,7 +31,7 @@ from flashwright.characterization.session import (
     characterize,
     plan,
 )
-from flashwright.characterization.steady_state import SteadyStateResult, steadiness
+from flashwright.characterization.steady_state import SteadyStateResult
 from flashwright.characterization.unpredictability import (
     UnpredictabilityResult,
     peaks,
@@ -39,7 +39,9 @@ from flashwright.characterization.unpredictability import (
 )
 from flashwright.errors import TargetError, WorkloadError
 from flashwright.support.core import _core
+from flashwright.target.arrays import Array
 from flashwright.target.counters import Counters
+from flashwright.target.stats import steadiness
 from flashwright.target.target import Target
 
 MIB = 1 << 20

@@ -11,10 +11,9 @@ from flashwright.drive.findings import Finding
 from flashwright.probing.confidence import Cap, capped, caps, claim_of
 from flashwright.probing.probes import PROBES
 from flashwright.probing.probes.flush import Flush
-from flashwright.probing.probes.in_turns import in_turns
-from flashwright.probing.probes.mapping import Mapping
-from flashwright.probing.probes.parallelasked import Asked
+from flashwright.probing.probes.mapping import Mapping, alternating_writes
 from flashwright.probing.probes.parallelism import Parallelism
+from flashwright.probing.probes.parallelism.measurements import UnitMeasurements
 from flashwright.probing.probes.slc_cache import SlcCache
 from flashwright.probing.session import probe
 from flashwright.simulation.ssd import Ssd
@@ -86,7 +85,7 @@ def test_logs_are_still_found() -> None:
 
 def test_turns_need_random_writes_to_become_slow_again() -> None:
     speeds = iter([9.0] * 20)
-    none = in_turns(1.0, 4, lambda first: 9.0, lambda: next(speeds))
+    none = alternating_writes(1.0, 4, lambda first: 9.0, lambda: next(speeds))
     assert none.gain == 0 and "show nothing" in none.text
 
 
@@ -114,7 +113,7 @@ def test_a_drift_in_time_is_no_function_of_distance() -> None:
             return at + 1e5 * (1 + at / 1e9)
 
     with Target(Drifting()) as target:
-        asked = Asked(Context(target, "quick", known=PAGE), 16 * KIB)
+        asked = UnitMeasurements(Context(target, "quick", known=PAGE), 16 * KIB)
         level = np.median(asked._at_distances(1, 40), axis=1)
     trend = np.corrcoef(np.arange(level.size), level)[0, 1]
     assert abs(trend) < 0.5

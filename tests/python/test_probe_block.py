@@ -15,7 +15,7 @@ from flashwright.probing.probes import Context, Finding
 from flashwright.probing.probes.cleaning import Cleaning
 from flashwright.probing.probes.clustered_block import ClusteredBlock
 from flashwright.probing.probes.mapping import Curve, Mapping, curves_say
-from flashwright.probing.probes.overwriting import period
+from flashwright.probing.probes.shared.overwriting import period
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.target import Target
 

@@ -12,10 +12,10 @@ import pytest
 
 from flashwright.drive.findings import Finding
 from flashwright.probing.probes.buffer_kind import BufferKind
-from flashwright.probing.probes.edges import center, find_edge, grid, is_above
 from flashwright.probing.probes.flush import Flush, _drain, _honoured
 from flashwright.probing.probes.prefetch import Prefetch
 from flashwright.probing.probes.read_buffer import ReadBuffer
+from flashwright.probing.probes.shared.edges import center, find_edge, grid, is_above
 from flashwright.probing.probes.write_buffer import WriteBuffer, fit
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.question import Context

@@ -22,10 +22,10 @@ from flashwright.drive.findings import Finding
 from flashwright.endurance.amounts import parse_endurance
 from flashwright.errors import ConfigError, TargetError, WorkloadError
 from flashwright.probing import costs, session
+from flashwright.probing.declared import Partition, partition
+from flashwright.probing.limits import limits
 from flashwright.probing.plan import planned
 from flashwright.probing.probes import PROBES
-from flashwright.probing.probes.declared import Partition, partition
-from flashwright.probing.probes.limits import limits
 from flashwright.probing.probes.write_buffer import WriteBuffer
 from flashwright.simulation.ssd import Ssd
 from flashwright.target import deadline
@@ -36,7 +36,8 @@ from flashwright.twin import Model, calibrate, check, fitted
 from flashwright.twin.calibration import Calibration
 from flashwright.twin.calibration import cost as cost_of_calibration
 from flashwright.twin.check import cost as cost_of_check
-from flashwright.twin.fit import _Search
+from flashwright.twin.fit import Search
+from flashwright.twin.trials import Trials
 from recovery import drawn
 
 MIB = 1 << 20
@@ -378,7 +379,7 @@ def test_a_partition_is_a_part_of_its_disk(tmp_path: Path, monkeypatch: pytest.M
     assert partition("/dev/sda1", **where) == Partition("sda", 1 << 30, ("sda2", "/srv"))
     assert partition("/dev/sda2", **where) == Partition("sda", 1 << 30, None)
     found = partition("/dev/sda1", **where)
-    monkeypatch.setattr("flashwright.probing.probes.limits.partition", lambda path: found)
+    monkeypatch.setattr("flashwright.probing.limits.partition", lambda path: found)
     with Target(PAGE) as target:
         target.kind, target.path = "block-device", "/dev/sda1"
         told = limits(target)
@@ -453,9 +454,11 @@ def test_trials_stay_below_what_is_said() -> None:
     findings |= {name: Finding(name, "absent") for name in ("read-buffer", "write-buffer")}
     with Target(PAGE) as target:
         calibration = calibrate(target, findings, mode="quick")
-        search = _Search(target, findings, calibration, 1, lambda share: None, Deadline(None))
+        search = Search(
+            Trials(target, findings, calibration, 1, lambda share: None, Deadline(None))
+        )
         fit = search.run()
-    assert fit.stopped == "" and fit.evaluations <= search.most < 40 * fit.evaluations
+    assert fit.stopped == "" and fit.evaluations <= search.trials.most < 40 * fit.evaluations
 
 
 def test_one_limit_holds_for_all_of_a_session(

@@ -8,22 +8,16 @@ import numpy as np
 import pytest
 
 from flashwright.drive.findings import Finding
-from flashwright.probing.probes.aligned import aligned, grid_of
-from flashwright.probing.probes.bursts import Burst
 from flashwright.probing.probes.cleaning import Cleaning
-from flashwright.probing.probes.clustered_block import (
-    ClusteredBlock,
-    _decide,
-    _Interval,
-    _Ratio,
-)
-from flashwright.probing.probes.kind import judged
+from flashwright.probing.probes.cleaning.stalls import Kind, kinds_of
+from flashwright.probing.probes.clustered_block import ClusteredBlock
+from flashwright.probing.probes.clustered_block.block_grid import aligned, grid_of
+from flashwright.probing.probes.clustered_block.probe import _decide, _Interval, _Ratio
 from flashwright.probing.probes.mapping import Mapping
-from flashwright.probing.probes.plausible import Plausible
+from flashwright.probing.probes.plausible import Plausible, kind_of_device
 from flashwright.probing.probes.prefetch import Prefetch
 from flashwright.probing.probes.slc_cache import SlcCache
-from flashwright.probing.probes.stalls import Kind, kinds_of
-from flashwright.probing.probes.write_buffer import WriteBuffer
+from flashwright.probing.probes.write_buffer import Burst, WriteBuffer
 from flashwright.probing.session import probe
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.question import UNTESTED, Context
@@ -261,6 +255,6 @@ def test_history_decides(
     mapping = Finding(
         "mapping", "unknown", figures={f"history_{k}_share": v for k, v in figures.items()}
     )
-    found = judged(Finding("kind-of-device", "unknown"), {"mapping": mapping})
+    found = kind_of_device(Finding("kind-of-device", "unknown"), {"mapping": mapping})
     assert found.verdict == verdict
     assert (found.figures.get("against", 0.0) > 0) == against

@@ -13,16 +13,15 @@ import pytest
 from flashwright import Ssd
 from flashwright.errors import TargetError
 from flashwright.nvme.passthrough import Nvme
+from flashwright.probing.declared import Declared, beside, declared, doubts
 from flashwright.probing.probes import PROBES, Context, Finding
 from flashwright.probing.probes.clustered_page import ClusteredPage, _comb
-from flashwright.probing.probes.declared import Declared, beside, declared, doubts
-from flashwright.probing.probes.grouping import groups, rounds
-from flashwright.probing.probes.kind import speaks_against
 from flashwright.probing.probes.parallelism import Parallelism
-from flashwright.probing.probes.periods import _step_period
-from flashwright.probing.probes.periods import conflict_period as _conflict_period
-from flashwright.probing.probes.periods import inner_share as _inner_share
-from flashwright.probing.probes.plausible import Plausible, _reasons
+from flashwright.probing.probes.parallelism.grouping import groups, rounds
+from flashwright.probing.probes.parallelism.periods import _step_period
+from flashwright.probing.probes.parallelism.periods import conflict_period as _conflict_period
+from flashwright.probing.probes.parallelism.periods import inner_share as _inner_share
+from flashwright.probing.probes.plausible import Plausible, _reasons, speaks_against
 from flashwright.target.target import Target
 
 KIB = 1 << 10

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from flashwright.drive.findings import Finding
-from flashwright.probing.probes.erases import can_ask, erases, runs_of
 from flashwright.probing.probes.flush import Flush
 from flashwright.probing.probes.map_reach import _unless_kept
 from flashwright.probing.probes.parallelism import Parallelism
-from flashwright.probing.probes.periods import Conflicts
-from flashwright.probing.probes.program_unit import program_unit
-from flashwright.probing.probes.rows import period_of, rows
+from flashwright.probing.probes.parallelism.erases import can_ask, erases, runs_of
+from flashwright.probing.probes.parallelism.findings import program_unit
+from flashwright.probing.probes.parallelism.periods import Conflicts
+from flashwright.probing.probes.parallelism.rows import period_of, rows
 from flashwright.probing.probes.slc_cache import SlcCache
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.question import Context

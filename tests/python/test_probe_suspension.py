@@ -10,8 +10,7 @@ import pytest
 
 from flashwright.drive.findings import Finding
 from flashwright.probing.probes import suspension
-from flashwright.probing.probes.meeting import met
-from flashwright.probing.probes.suspension import Suspension
+from flashwright.probing.probes.suspension import Suspension, reads_during
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.question import Context
 from flashwright.target.target import Target
@@ -188,4 +187,4 @@ def test_simulated_drives(suspends: str, right: str) -> None:
 
 
 def test_reads_that_came_with_the_write_tell_nothing() -> None:
-    assert met(np.zeros(40), np.full(40, 1e6), 2e4) is None
+    assert reads_during(np.zeros(40), np.full(40, 1e6), 2e4) is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flashwright.probing import session
-from flashwright.probing.allowance import LIMITS_S, Pace, allowed_s
+from flashwright.probing.drive_time import LIMITS_S, Pace, allowed_s
 from flashwright.probing.probes import PROBES
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.deadline import Allowance, Deadline, OutOfDriveTimeError

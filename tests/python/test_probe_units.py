@@ -12,9 +12,9 @@ from flashwright.drive.findings import Finding, unknown
 from flashwright.errors import TargetError
 from flashwright.probing import session
 from flashwright.probing.plan import planned
-from flashwright.probing.probes.alike import Written, _joined, _of_places
-from flashwright.probing.probes.conflicts import Pairs, Trial
 from flashwright.probing.probes.parallelism import Parallelism
+from flashwright.probing.probes.parallelism.conflicts import Pairs, Trial
+from flashwright.probing.probes.parallelism.equal_places import JustWritten, _joined, _of_places
 from flashwright.probing.probes.write_buffer import _unless_whole
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.question import Context, Cost
@@ -156,7 +156,7 @@ def test_one_log_is_no_single_unit() -> None:
             target.fill(size_bytes=MIB)
 
         rng = np.random.default_rng(5)
-        sharing = Written(target, rng, page, 512 * MIB // page, 1 << 30, renew).sharing()
+        sharing = JustWritten(target, rng, page, 512 * MIB // page, 1 << 30, renew).sharing()
     assert sharing.units in (None, 4), sharing.why
 
 

@@ -16,6 +16,7 @@ from flashwright.characterization.reserves import asked_at_most
 from flashwright.drive.findings import Finding
 from flashwright.drive.trust import TwinWarning, check_record
 from flashwright.errors import TargetError
+from flashwright.target.stats import kolmogorov
 from flashwright.target.target import Deadline, Target
 from flashwright.twin import (
     Calibration,
@@ -27,13 +28,14 @@ from flashwright.twin import (
     patterns,
 )
 from flashwright.twin.calibration import Level, play
-from flashwright.twin.check import held_back, kolmogorov
-from flashwright.twin.closed import closed
-from flashwright.twin.fit import _Search
+from flashwright.twin.check import held_back
+from flashwright.twin.closed_forms import closed
+from flashwright.twin.fit import Search
 from flashwright.twin.model import gaps_between
 from flashwright.twin.model import robust as _robust
-from flashwright.twin.refining import further, neighbours
+from flashwright.twin.neighbours import further, neighbours
 from flashwright.twin.structures import Structures
+from flashwright.twin.trials import Trials
 
 MIB = 1 << 20
 
@@ -353,10 +355,10 @@ def test_structures_to_begin_with_can_be_played() -> None:
     given = found(mapping="page", clustered_page=4096, parallel_units=8, program_unit=49152)
     with Target(drive.ssd("rows", "", 49152 * 16 * 8 * 80)) as target:
         measured = calibrate(target, given, mode="quick")
-        search = _Search(target, given, measured, 1, lambda share: None, Deadline(None))
-        search.most = 100
-        begun = search.structures.models()[:8]
-        assert all(search.play(model, search.reads) is not None for model in begun)
+        search = Search(Trials(target, given, measured, 1, lambda share: None, Deadline(None)))
+        search.trials.most = 100
+        begun = search.trials.structures.models()[:8]
+        assert all(search.trials.play(model, search.trials.reads) is not None for model in begun)
 
 
 def test_neighbours_keep_what_was_found(calibration: Calibration) -> None:
@@ -425,12 +427,16 @@ def test_a_map_that_no_probe_found_is_tried_where_reads_fit_nothing_else() -> No
     given = found(mapping="page", clustered_page=8192, parallel_units=2)
     with Target(drive.ssd("hidden", "", 8192 * 32 * 2 * 250)) as target:
         measured = calibrate(target, given, mode="quick")
-        search = _Search(target, given, measured, 1, lambda share: None, Deadline(None), 20.0)
-        search.most = 4000
-        assert search.structures.schemes() == ["page"]
-        plain = search.read_best(search.structures.models())
-        loading = search.read_best(search.structures.loading())
-    errors = [min(search.error(m, search.reads) for m in kind) for kind in (plain, loading)]
+        search = Search(
+            Trials(target, given, measured, 1, lambda share: None, Deadline(None), 20.0)
+        )
+        search.trials.most = 4000
+        assert search.trials.structures.schemes() == ["page"]
+        plain = search.read_best(search.trials.structures.models())
+        loading = search.read_best(search.trials.structures.loading())
+    errors = [
+        min(search.trials.error(m, search.trials.reads) for m in kind) for kind in (plain, loading)
+    ]
     assert errors[1] < 0.7 * errors[0] and loading[0].scheme == "dftl"
 
 
@@ -457,13 +463,15 @@ def test_a_fit_climbs_to_how_dies_choose() -> None:
     given = found(mapping="page", clustered_page=4096, parallel_units=4, program_unit=16384)
     with Target(built.ssd("choosy", "", 16384 * 32 * 4 * 64)) as target:
         measured = calibrate(target, given)
-        search = _Search(target, given, measured, 1, lambda share: None, Deadline(None), 20.0)
-        search.most, search.until = 4000, 0.7
+        search = Search(
+            Trials(target, given, measured, 1, lambda share: None, Deadline(None), 20.0)
+        )
+        search.trials.most, search.trials.until = 4000, 0.7
         begun = replace(built, die_order="fifo", suspends="nothing", spare=0.2)
         climbed, _ = search.refined(begun)
     assert (climbed.die_order, climbed.suspends) == ("by-class", "erases")
-    both = (*search.clean, *search.used)
-    assert search.error(climbed, both) < 0.5 * search.error(begun, both)
+    both = (*search.trials.clean, *search.trials.used)
+    assert search.trials.error(climbed, both) < 0.5 * search.trials.error(begun, both)
 
 
 def test_a_fit_ends_with_its_budget(small: Ssd, calibration: Calibration) -> None:

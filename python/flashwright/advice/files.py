@@ -17,7 +17,7 @@ from flashwright.support.files import check_writable, write_beside
 
 __all__ = ["machine_files", "prepare", "write_files"]
 
-# Long enough for thousands of requests, short enough that all jobs take a minute or two.
+# Seconds of a job of fio. Chosen: thousands of requests, and all jobs take a minute or two.
 _SECONDS = 15
 
 

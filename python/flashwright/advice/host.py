@@ -9,13 +9,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from flashwright.advice.facts import BEST_DEPTH, BEST_REQUEST, BEST_SIZE, Facts
+from flashwright.advice.layout import (
+    discard,
+    file_systems,
+    partition_of,
+    spare_space,
+    utilization_for,
+)
 from flashwright.advice.lines import BlockDevice, HostAdvice
+from flashwright.advice.queue import (
+    largest_request,
+    linux_scheduler,
+    own_scheduler,
+    queued_requests,
+    read_ahead,
+)
+from flashwright.advice.requests import alignment, queue_depth, request_size, write_size
 from flashwright.advice.short_runs import best_request
 from flashwright.advice.space import Advice
-from flashwright.advice.topics.known import BEST_DEPTH, BEST_REQUEST, BEST_SIZE
-from flashwright.advice.topics.layout import Space, utilization_for
-from flashwright.advice.topics.linux import Queue
-from flashwright.advice.topics.requests import Requests
 from flashwright.simulation.ssd import Ssd
 from flashwright.twin.profile import Profile
 
@@ -73,24 +85,38 @@ def host_advice(
     """
     if device is None and profile.target.kind == "block-device":
         device = BlockDevice.parse(profile.target.name)
-    return _Adviser(profile, spare, device).advice()
-
-
-class _Adviser(Requests, Queue, Space):
-    """Goes through the topics in their order."""
-
-    def advice(self) -> HostAdvice:
-        lines = tuple(
-            line
-            for topic in (
-                self.alignment, self.request_size, self.write_size, self.queue_depth,
-                self.own_scheduler, self.linux_scheduler, self.largest_request, self.requests,
-                self.read_ahead, self.space, self.layout, self.file_systems, self.discard,
-            )
-            for line in topic()
-        )  # fmt: skip
-        size = None if self.best_size is None else int(self.best_size[0])
-        return HostAdvice(
-            self.profile, self.device, lines, self.queue, self.scheduler, size, self.depth,
-            self.partition, self.mkfs,
-        )  # fmt: skip
+    facts = Facts(profile, spare, device)
+    depth_line, depth = queue_depth(facts)
+    own_line, own = own_scheduler(facts)
+    linux_line, linux = linux_scheduler(facts)
+    largest_line, largest_kib = largest_request(facts)
+    queued_line, queued = queued_requests(facts, depth, linux)
+    ahead_line, ahead_kib = read_ahead(facts)
+    spare_line, reserve_bytes = spare_space(facts)
+    partition_line, partition = partition_of(facts, reserve_bytes)
+    file_system_lines, mkfs = file_systems(facts)
+    lines = (
+        alignment(facts),
+        request_size(facts),
+        write_size(facts),
+        depth_line,
+        own_line,
+        linux_line,
+        largest_line,
+        queued_line,
+        ahead_line,
+        spare_line,
+        partition_line,
+        *file_system_lines,
+        discard(facts),
+    )
+    # In the order in which they have to be made: the kernel sets requests anew when the scheduler changes.
+    settings = {
+        "scheduler": linux,
+        "max_sectors_kb": largest_kib,
+        "nr_requests": queued,
+        "read_ahead_kb": ahead_kib,
+    }
+    queue = {name: str(value) for name, value in settings.items() if value is not None}
+    size = None if facts.best_size is None else int(facts.best_size[0])
+    return HostAdvice(profile, device, lines, queue, own, size, depth, partition, mkfs)

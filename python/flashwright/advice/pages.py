@@ -76,7 +76,9 @@ _CURVES = (
         (),
     ),
 )
-_KNEE, _RECOMMENDED = 1, 2
+# Colours of the two marks.
+_KNEE = 1
+_RECOMMENDED = 2
 _MEANINGS = {
     "Knee": "The share of the flash beyond which more spare space brings little.",
     "Reserve": "The least share of the flash to keep from the host that meets every target.",

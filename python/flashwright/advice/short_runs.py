@@ -10,7 +10,6 @@ import time
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.characterization.depth_and_size import SATURATED, Grid, judge_grid
 from flashwright.drive.findings import Finding, unknown
@@ -19,22 +18,31 @@ from flashwright.report import text
 from flashwright.simulation.run import Run, RunSettings
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
+from flashwright.target.arrays import Array
 from flashwright.target.question import kib
 from flashwright.traces import workloads
-from flashwright.twin.described import write_buffers
+from flashwright.twin.description import write_buffers
 
 __all__ = ["SOURCE", "best_request"]
 
 SOURCE = "short runs of the model"
 """Where this finding comes from, for advice that rests on it."""
 
+# Sizes of requests, KiB.
 _SIZES_KIB = (4, 16, 64, 256)
+# Queue depths.
 _DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-# Of a point: the queue is full many times over, and large requests move no more than small ones.
-_REQUESTS, _BYTES_MOST, _TIMES_DEPTH = 4_000, 64 << 20, 16
-# Writes before those that are measured, so that RAM is full: in times of what it holds, and requests at most.
-_FILLS, _WARMUP_MOST = 1.5, 50_000
-# Ours: points that would come later are left out, so that advice takes seconds on the largest models.
+# Requests of a point, at most.
+_REQUESTS = 4_000
+# Bytes of a point, at most. Chosen: large requests move no more than small ones.
+_BYTES_MOST = 64 << 20
+# Requests of a point in times of the depth, at least. Chosen: the queue is full many times over.
+_TIMES_DEPTH = 16
+# Writes before those that are measured, in times of what RAM holds. Chosen: RAM is full then.
+_FILLS = 1.5
+# The same in requests, at most.
+_WARMUP_MOST = 50_000
+# Seconds after which further points are left out. Chosen: advice takes seconds on the largest models.
 _SECONDS = 20.0
 
 # Depths at which the rate is told, beside the one that is advised.
@@ -44,7 +52,6 @@ _STEP = 1 << 20
 
 _Kind = Literal["read", "write"]
 _KINDS: tuple[_Kind, ...] = ("read", "write")
-Array = npt.NDArray[np.float64]
 
 
 def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:

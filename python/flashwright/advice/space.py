@@ -30,21 +30,26 @@ UTILIZATIONS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 """Shares of the flash that the host may use, by default."""
 
 _KEY = "capacity.utilization"
+# How near the answer is to the true utilisation. Chosen: half a per cent of the flash.
 _TOLERANCE = 0.005
-# Rounds of wear from which a life is extrapolated: enough to see how the spread of the erases grows.
+# Rounds of wear from which a life is extrapolated. Chosen: they show how the spread of the erases grows.
 _ROUNDS = 20
-# A measurement that is too short is made longer up to here.
+# Requests up to which a measurement that is too short is made longer. Chosen: minutes.
 _REQUESTS_MAX = 16_000_000
-# The half width, relative, of the 95 % interval of a rate by batches, where a target is about time.
+# Half of the 95 % interval of a rate, as a share, at most, where a target is about time. Chosen: as the settled
+# verdict.
 _RATE_WIDTH = 0.03
+# Batches of that interval.
 _BATCHES = 9
-# What is to be recommended is played once more otherwise, and measured this many times as long.
+# How many times as long the confirming run of a recommendation is measured.
 _CONFIRM_TIMES = 3
+# What is added to its seed. Chosen: far from the seeds of the points.
 _CONFIRM_SEED = 1_000_003
+# Recommendations that may be refuted before the search ends.
 _CONFIRM_MOST = 8
-# A trace is then begun where it is half over: as far from its beginning as it gets.
+# Where a trace is begun in that run, as a share of it. Chosen: as far from its beginning as it gets.
 _CONFIRM_START = 0.5
-# Requests by which two seeds are told apart on a drive without preconditioning, before a whole run has to do it.
+# Requests by which two seeds are distinguished on a drive without preconditioning, before a whole run has to do it.
 _TOLD_APART = 2_000
 
 

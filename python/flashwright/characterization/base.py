@@ -20,16 +20,14 @@ from flashwright.errors import WorkloadError
 from flashwright.report.charts import Chart, Columns
 from flashwright.report.tables import Cell
 from flashwright.support.tabular import Tabular
+from flashwright.target.arrays import KIB, Array, Ints
 from flashwright.target.question import Context, Cost
 from flashwright.target.target import Kind, Target, Times
 
-__all__ = ["Array", "Bench", "Estimate", "Experiment", "Result", "Settings", "Variant"]
+__all__ = ["Bench", "Estimate", "Experiment", "Result", "Settings", "Variant"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Variant = Literal["client", "enterprise"]
 
-KIB = 1 << 10
 # The request of chapter 4's experiments over drive fills.
 REQUEST_BYTES = 64 * KIB
 # Outstanding there: the text does not say; 32 is what SATA drives take at once.
@@ -150,7 +148,7 @@ class Bench(Context):
     def play(
         self,
         kind: Kind | npt.NDArray[np.uint8],
-        offsets_bytes: npt.NDArray[np.int64],
+        offsets_bytes: Ints,
         size_bytes: int,
         depth: int,
     ) -> Times:
@@ -187,7 +185,7 @@ class Bench(Context):
 
     def timed(
         self,
-        draw: Callable[[int], tuple[Kind | npt.NDArray[np.uint8], npt.NDArray[np.int64]]],
+        draw: Callable[[int], tuple[Kind | npt.NDArray[np.uint8], Ints]],
         size_bytes: int,
         depth: int,
         *,
@@ -272,7 +270,7 @@ def on_request(experiment: Experiment) -> bool:
     return bool(getattr(experiment, "ON_REQUEST", False))
 
 
-def long_table(axes: Mapping[str, Array | Integers], **values: Array | Integers) -> pa.Table:
+def long_table(axes: Mapping[str, Array | Ints], **values: Array | Ints) -> pa.Table:
     """A row for each place of a grid.
 
     Parameters

@@ -13,27 +13,32 @@ import numpy as np
 import pyarrow as pa
 
 from flashwright.characterization.base import (
-    KIB,
-    Array,
     Bench,
     Estimate,
-    Integers,
     Result,
     long_table,
 )
+from flashwright.target.arrays import KIB, Array, Ints
 
 __all__ = ["SATURATED", "DepthAndSize", "DepthAndSizeResult", "Grid", "judge_grid"]
 
+# Sizes of requests, KiB (Figure 4.10).
 _SIZES_KIB = (1, 4, 16, 64, 128, 256)
+# Requests outstanding (Figure 4.10).
 _DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+# The same in quick mode.
 _QUICK_DEPTHS = (1, 4, 8, 16, 32)
-# Section 4.2.1.2: 15 s a point, so that cleaning has little part.
-_SECONDS, _QUICK_SECONDS = 15.0, 2.0
-# A small drive would be full sooner: a point writes a quarter of it at most, and reads no more.
+# Seconds of a point on the drive's clock. Source: section 4.2.1.2 has 15, so that cleaning has little part.
+_SECONDS = 15.0
+# The same in quick mode.
+_QUICK_SECONDS = 2.0
+# Share of the capacity that a point writes, or reads, at most. Chosen: a small drive would be full sooner.
 _VOLUME_SHARE = 0.25
+# Share of the highest bandwidth from which on the response time decides (section 4.2.6).
 _NEAR_PEAK = 0.9
 SATURATED = 0.95
 """A size is saturated from the least depth on that has this share of its highest bandwidth."""
+# Bytes of a write that fills the drive.
 _PREFILL_BYTES = 128 * KIB
 
 
@@ -60,13 +65,13 @@ class Grid(Result):
     """
 
     kind: Literal["read", "write"]
-    size_bytes: Integers
-    depth: Integers
+    size_bytes: Ints
+    depth: Ints
     bandwidth_bytes_per_s: Array
     response_mean_ns: Array
     best_size_bytes: int
     best_depth: int
-    saturation_depth: Integers
+    saturation_depth: Ints
     slope_ns: Array
     linearity: Array
 
@@ -149,12 +154,12 @@ class DepthAndSize:
             done.append(grid)
 
 
-def _sizes(bench: Bench) -> Integers:
+def _sizes(bench: Bench) -> Ints:
     sizes = np.array(_SIZES_KIB) * KIB
     return np.asarray(sizes[sizes % bench.target.block_bytes == 0])
 
 
-def _depths(bench: Bench) -> Integers:
+def _depths(bench: Bench) -> Ints:
     return np.array(_QUICK_DEPTHS if bench.quick else _DEPTHS)
 
 
@@ -181,8 +186,8 @@ def _point(
 
 def judge_grid(
     kind: Literal["read", "write"],
-    size_bytes: Integers,
-    depth: Integers,
+    size_bytes: Ints,
+    depth: Ints,
     bandwidth_bytes_per_s: Array,
     response_mean_ns: Array,
 ) -> Grid:

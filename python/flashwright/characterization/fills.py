@@ -15,35 +15,40 @@ import pyarrow as pa
 from flashwright.characterization.base import (
     DEPTH,
     REQUEST_BYTES,
-    Array,
     Bench,
     Estimate,
-    Integers,
     Result,
     long_table,
 )
+from flashwright.target.arrays import Array, Ints
 from flashwright.target.stats import change_point
 from flashwright.target.target import Times
 
 __all__ = ["RANGES", "Curve", "Fills", "FillsResult", "knee", "mapping"]
 
 RANGES = (0.1, 0.5, 0.7, 0.9, 1.0)
+# Shares of the address space in quick mode.
 _QUICK_RANGES = (0.1, 0.5, 1.0)
-_FILLS, _FILLS_QUICK = 6, 3
-# Bandwidth is computed per 1 % of a capacity.
+# Capacities written for each range (section 4.2.2).
+_FILLS = 6
+# The same in quick mode.
+_FILLS_QUICK = 3
+# Windows of a capacity, for which bandwidth is computed.
 _WINDOWS = 100
-# Requests whose times are kept at once: 256 GiB of writes, some 250 MB of memory.
+# Requests whose times are held at once: 256 GiB of writes, some 250 MB of memory.
 _KEPT = 1 << 22
-# A response is slow above this many medians of the undisturbed drive: ours, for what Figure 4.3 shows as high.
+# Medians of the undisturbed drive above which a response is slow. Chosen: what Figure 4.3 shows as high.
 _SLOW = 5.0
-# Flat is 90 % of the peak or more, and a drive that loses to cleaning falls to 70 % or less: ours;
-# the dissertation's drives fell to 30 % and less.
-_FLAT, _FALLEN = 0.9, 0.7
+# rho from which on a curve is flat. Chosen.
+_FLAT = 0.9
+# rho up to which a drive has lost to cleaning. Chosen: the dissertation's drives fell to 30 % and less.
+_FALLEN = 0.7
+# Capacities between which the knee of a page map lies. Chosen: the capacity, and spare space of up to half of it.
 _KNEES = (0.9, 1.5)
-# rho may rise by so much from one range to the next and still count as falling: ours, four times what four seeds
+# By how much rho may rise from one range to the next and still count as falling. Measured: four times what four seeds
 # differed by (0.012) on three simulated drives.
 _NOISE = 0.05
-# Of a capacity, written in order for comparison.
+# Share of a capacity that is written in order for comparison.
 _IN_ORDER = 0.5
 
 
@@ -217,7 +222,7 @@ def _curve(bench: Bench, share: float) -> Curve:
     )
 
 
-def _windows(times: Times, edges: Integers, slow_above: float) -> tuple[Array, Array, Array, Array]:
+def _windows(times: Times, edges: Ints, slow_above: float) -> tuple[Array, Array, Array, Array]:
     """Bandwidth, mean and largest response and share of slow ones, by order of completion."""
     order = np.argsort(times.ended_ns, kind="stable")
     ended = times.ended_ns[order]

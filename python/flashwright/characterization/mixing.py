@@ -12,18 +12,25 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from flashwright.characterization.base import KIB, Array, Bench, Estimate, Result, long_table
+from flashwright.characterization.base import Bench, Estimate, Result, long_table
+from flashwright.target.arrays import KIB, Array
+from flashwright.target.guard import CODES
 
 __all__ = ["Mixing", "MixingResult", "lowest"]
 
+# Bytes of a request, requests outstanding, and steps of the share of writes (Figure 5.3).
 _SIZE_BYTES = 4 * KIB
 _DEPTH = 64
 _STEPS = 10
-_REQUESTS, _QUICK_REQUESTS = 50_000, 10_000
-# Of a point's requests, before measuring: the write buffer is as full as it will be.
+# Requests of a point.
+_REQUESTS = 50_000
+# The same in quick mode.
+_QUICK_REQUESTS = 10_000
+# Share of them before measuring. Chosen: the write buffer is as full as it will be.
 _WARM = 0.2
+# Bytes of a write that fills the drive.
 _PREFILL_BYTES = 128 * KIB
-_READ, _WRITE = 0, 1
+_READ, _WRITE = CODES["read"], CODES["write"]
 
 
 @dataclass(frozen=True, eq=False)

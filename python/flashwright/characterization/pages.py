@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flashwright.characterization.base import Array, Described, Result
+from flashwright.characterization.base import Described, Result
 from flashwright.characterization.depth_and_size import DepthAndSizeResult
 from flashwright.characterization.fills import FillsResult
 from flashwright.characterization.mixing import MixingResult
@@ -19,6 +19,7 @@ from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section, axis
 from flashwright.report.page import Findings, write_findings
 from flashwright.report.tables import Cell, Table
+from flashwright.target.arrays import Array
 from flashwright.target.question import kib
 
 __all__ = ["headline", "table_of", "write_characterization"]

@@ -16,34 +16,40 @@ import pyarrow as pa
 
 from flashwright.characterization.base import (
     DEPTH,
-    KIB,
     REQUEST_BYTES,
-    Array,
     Bench,
     Described,
     Estimate,
     Result,
     long_table,
 )
-from flashwright.characterization.steady_state import steadiness
 from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, axis
 from flashwright.report.tables import Cell, Table
+from flashwright.target.arrays import KIB, Array
 from flashwright.target.counters import Counters, amplification
 from flashwright.target.question import kib
+from flashwright.target.stats import steadiness
 
 __all__ = ["USED", "Reserve", "Reserves", "ReservesResult", "asked_at_most", "flash_pool"]
 
 USED = (0.7, 0.8, 0.9, 1.0)
+# The same in quick mode.
 _QUICK_USED = (0.8, 0.9, 1.0)
-_FILLS, _FILLS_QUICK = 6, 3
-# Windows of a capacity of what is used; five parts of them are judged.
-_WINDOWS, _PARTS = 100, 5
+# Capacities of what is used that are written at random, at most.
+_FILLS = 6
+# The same in quick mode.
+_FILLS_QUICK = 3
+# Windows of a capacity of what is used.
+_WINDOWS = 100
+# Parts of them that are steady or not: SNIA's five rounds.
+_PARTS = 5
 _PER_PART = _WINDOWS // _PARTS
-# Random writes slow down once the spare flash is used up; a fall to less than this share of the first windows is that.
+# Speed over that of the first windows, up to which it has fallen: the spare flash is used up. Chosen.
 _FALLEN = 0.8
+# The first windows.
 _FIRST = 3
-# What one drive has must come out alike from every share in use: ours, twice what windows of 1 % can be off by.
+# By how much the flash by every share in use may differ, as a share. Derived: twice what windows of 1 % can be off by.
 _POOLS_APART = 0.02
 
 
@@ -314,7 +320,7 @@ def _reserve(bench: Bench, used: float, counters: Counters) -> Reserve:
     for _ in range(_fills(bench)):
         for count in np.diff(edges):
             times = bench.play("write", rng.integers(0, places, count) * size, size, DEPTH)
-            rates.append(int(count) * size / max(times.duration_ns, 1.0) * 1e9)
+            rates.append(times.rate(int(count) * size))
             if len(rates) % _PER_PART == 0:
                 laps.append(counters.lap())
         steady = steadiness(np.array(rates[-_WINDOWS:]).reshape(_PARTS, -1).mean(axis=1)).steady

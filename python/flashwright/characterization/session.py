@@ -12,7 +12,6 @@ import numpy as np
 from flashwright.characterization import EXPERIMENTS
 from flashwright.characterization.base import (
     DEPTH,
-    KIB,
     REQUEST_BYTES,
     Bench,
     Estimate,
@@ -30,6 +29,7 @@ from flashwright.characterization.found import (
 )
 from flashwright.errors import DeviceError, TargetError
 from flashwright.support.arguments import checked
+from flashwright.target.arrays import KIB
 from flashwright.target.question import Mode, chosen
 from flashwright.target.target import Deadline, Drive, OutOfTimeError, Target, opened
 

@@ -16,85 +16,41 @@ import pyarrow as pa
 
 from flashwright.characterization.base import (
     DEPTH,
-    KIB,
-    Array,
     Bench,
     Estimate,
-    Integers,
     Result,
     Variant,
     long_table,
 )
+from flashwright.target.arrays import KIB, Array, Ints
+from flashwright.target.guard import CODES
+from flashwright.target.stats import Window, steadiness
 
-__all__ = ["SteadyState", "SteadyStateResult", "Window", "steadiness"]
+__all__ = ["SteadyState", "SteadyStateResult"]
 
+# Rounds at most, and those that must be steady (SNIA SSS PTS).
 ROUNDS_MAX = 25
 WINDOW = 5
-_RANGE_MAX, _SLOPE_MAX = 0.2, 0.1
+# Sizes of requests and shares of reads (SNIA SSS PTS, IOPS test).
 _SIZES_BYTES = tuple(int(kib * KIB) for kib in (1024, 128, 64, 32, 16, 8, 4, 0.5))
 _READ_SHARES = (1.0, 0.95, 0.65, 0.5, 0.35, 0.05, 0.0)
+# The same in quick mode.
 _QUICK_SIZES_BYTES = (64 * KIB, 4 * KIB)
 _QUICK_READ_SHARES = (1.0, 0.65, 0.0)
-_SECONDS, _QUICK_SECONDS = 60.0, 5.0
-# A cell moves at most this share of the range, so that a round of a small drive does not wear it through.
+# Seconds of a cell on the drive's clock (SNIA SSS PTS).
+_SECONDS = 60.0
+# The same in quick mode.
+_QUICK_SECONDS = 5.0
+# Share of the range that a cell moves at most. Chosen: a round does not wear a small drive through.
 _VOLUME_SHARE = 1 / 16
+# Capacities written in order before the rounds, and bytes of such a write (SNIA SSS PTS).
 _INDEPENDENT_CAPACITIES = 2
 _INDEPENDENT_BYTES = 128 * KIB
+# Share of the address space that is active in the client variant (SNIA SSS PTS).
 _CLIENT_RANGE = 0.75
-# What steadiness is judged by: random writes of 4 KiB.
+# Share of reads and size by which steadiness is judged: random writes of 4 KiB (SNIA SSS PTS).
 _TRACKED = (0.0, 4 * KIB)
-_READ, _WRITE = 0, 1
-
-
-@dataclass(frozen=True)
-class Window:
-    """Five rounds.
-
-    Attributes
-    ----------
-    mean : float
-        Of the values.
-    range_share : float
-        Largest less least, over the mean; 0.2 at most in a steady state.
-    slope_share : float
-        Rise of the least-squares line across the window, without its sign, over the mean; 0.1 at most.
-    """
-
-    mean: float
-    range_share: float
-    slope_share: float
-
-    @property
-    def steady(self) -> bool:
-        """Whether both are within their limits."""
-        return self.range_share <= _RANGE_MAX and self.slope_share <= _SLOPE_MAX
-
-
-def steadiness(values: Array) -> Window:
-    """Judge a window by the rules of the specification: range within 20 %, slope within 10 % of the mean.
-
-    Parameters
-    ----------
-    values : array of float64
-        Of consecutive rounds.
-
-    Returns
-    -------
-    Window
-        Its mean, range and slope.
-
-    Examples
-    --------
-    >>> [steadiness(np.array(v, float)).steady for v in ([100, 95, 104, 98, 101], [110, 106, 103, 99, 96])]
-    [True, False]
-    """
-    mean = float(values.mean())
-    slope = float(np.polyfit(np.arange(values.size), values, 1)[0])
-    return Window(
-        mean,
-        float(np.ptp(values)) / mean,
-        abs(slope) * (values.size - 1) / mean,
-    )
+_READ, _WRITE = CODES["read"], CODES["write"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +203,7 @@ def _cell(
     """Requests a second of one share of reads and one size."""
     places = range_bytes // size
 
-    def draw(count: int) -> tuple[npt.NDArray[np.uint8], Integers]:
+    def draw(count: int) -> tuple[npt.NDArray[np.uint8], Ints]:
         kinds = np.where(rng.random(count) < read_share, _READ, _WRITE).astype(np.uint8)
         return kinds, rng.integers(0, places, count) * size
 

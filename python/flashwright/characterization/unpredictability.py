@@ -15,27 +15,29 @@ import pyarrow as pa
 from flashwright.characterization.base import (
     DEPTH,
     REQUEST_BYTES,
-    Array,
     Bench,
     Estimate,
-    Integers,
     Result,
     long_table,
 )
+from flashwright.target.arrays import Array, Ints
+from flashwright.target.guard import CODES
+from flashwright.target.stats import kolmogorov
 
 __all__ = ["PHASES", "Range", "Unpredictability", "UnpredictabilityResult", "peaks", "verdict"]
 
 PHASES = 3
 _RANGES = (0.1, 0.5, 0.7, 0.9, 1.0)
 _QUICK_RANGES = (0.1, 1.0)
+# Bins of a density.
 _BINS = 200
-# Windows a capacity, for the curve over time.
+# Windows of a capacity, for the curve over time.
 _WINDOWS = 100
-_READ, _WRITE = 0, 1
-# The density is smoothed over this many bins, 1 % of the axis: ours. With it a smooth density of 10,000 reads or more
-# has one peak, and one of 1,000 has up to five by chance.
+_READ, _WRITE = CODES["read"], CODES["write"]
+# Bins over which the density is smoothed: 1 % of the axis. Chosen: with it a smooth density of 10,000 reads or more has
+# one peak, and one of 1,000 has up to five by chance.
 _SMOOTH_BINS = 2.0
-# A peak stands out by so much of the highest: ours.
+# By how much of the highest peak another one stands out, at least. Chosen.
 _PROMINENCE = 0.05
 
 
@@ -68,7 +70,7 @@ class Range(Result):
     """
 
     range_share: float
-    reads: Integers
+    reads: Ints
     mean_ns: Array
     deviation_ns: Array
     p99_ns: Array
@@ -151,7 +153,7 @@ class _Written:
         self._places = np.empty(within, np.int64)
         self._count = 0
 
-    def add(self, places: Integers) -> Integers:
+    def add(self, places: Ints) -> Ints:
         """Note writes; the numbers of those that were first at their place."""
         unique, first = np.unique(places, return_index=True)
         first = np.sort(first[~self._seen[unique]])
@@ -165,7 +167,7 @@ class _Written:
     def count(self) -> int:
         return self._count
 
-    def pick(self, numbers: Integers) -> Integers:
+    def pick(self, numbers: Ints) -> Ints:
         return self._places[numbers]
 
 
@@ -214,7 +216,7 @@ def _judged(share: float, responses: list[Array], windows: Array) -> Range:
     middles = (edges[:-1] + edges[1:]) / 2
     mean = np.array([each.mean() for each in ordered])
     deviation = np.array([each.std() for each in ordered])
-    distance = np.array([_distance(ordered[0], each) for each in ordered])
+    distance = np.array([kolmogorov(ordered[0], each) for each in ordered])
     return Range(
         range_share=share,
         reads=np.array([each.size for each in ordered]),
@@ -230,13 +232,6 @@ def _judged(share: float, responses: list[Array], windows: Array) -> Range:
         response_mean_ns=windows,
         verdict=verdict(mean, deviation, distance),
     )
-
-
-def _distance(one: Array, other: Array) -> float:
-    """Kolmogorov's distance of two sorted samples."""
-    at = np.concatenate([one, other])
-    shares = (np.searchsorted(each, at, side="right") / each.size for each in (one, other))
-    return float(np.abs(np.subtract(*shares)).max())
 
 
 def verdict(mean_ns: Array, deviation_ns: Array, distance: Array) -> str:
@@ -266,7 +261,7 @@ def verdict(mean_ns: Array, deviation_ns: Array, distance: Array) -> str:
     return "stable" if near and distance.max() < 0.1 else "between"
 
 
-def peaks(density: Array) -> tuple[Integers, Array]:
+def peaks(density: Array) -> tuple[Ints, Array]:
     """Peaks of a density that stand out.
 
     Of fewer than 10,000 responses chance alone makes some.

@@ -18,9 +18,9 @@ from flashwright.cli.wear import WearOptions
 from flashwright.drive.findings import Finding
 from flashwright.endurance.lifetime import parse_size
 from flashwright.errors import TargetError, WorkloadError
+from flashwright.probing.limits import rest_of
 from flashwright.probing.pages import probe_page
 from flashwright.probing.plan import bill, drive_bytes, planned
-from flashwright.probing.probes.limits import rest_of
 from flashwright.probing.session import Asked, ProbeInterrupted, ProbeResult, plan
 from flashwright.probing.session import probe as ask
 from flashwright.simulation.ssd import Ssd
@@ -29,8 +29,8 @@ from flashwright.support.progress import Progress
 from flashwright.target.question import Mode
 from flashwright.target.target import Deadline, OutOfTimeError, Range, Target
 from flashwright.twin.check import Check, check
-from flashwright.twin.making import FIT_LIMIT_S, Twin, twin_of
 from flashwright.twin.profile import Profile
+from flashwright.twin.twin import FIT_LIMIT_S, Twin, twin_of
 
 __all__ = ["probe"]
 

@@ -17,8 +17,6 @@ HEAVY_SHARE = 0.01
 HEAVY_FILLS = 3.0
 """Above this many drive fills, where the endurance is unknown."""
 
-# What a rating may name years with.
-
 
 @dataclass(frozen=True)
 class Endurance:

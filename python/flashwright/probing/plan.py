@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from flashwright.drive.findings import Finding
-from flashwright.probing.allowance import Pace, allowed_s, usually
 from flashwright.probing.costs import Bill, Endurance
-from flashwright.probing.probes.declared import partition
+from flashwright.probing.declared import partition
+from flashwright.probing.drive_time import Pace, allowed_s, usually
 from flashwright.target.question import Context, Cost, Mode, Probe, reads_alone
 from flashwright.target.target import Target
 from flashwright.twin.calibration import cost as cost_of_calibration
@@ -20,14 +20,20 @@ from flashwright.twin.check import cost as cost_of_check
 
 __all__ = ["Planned", "bill", "drive_bytes", "pace_of", "planned"]
 
-# Rates for what is said beforehand, where the target was not measured: a SATA drive's.
+# Rates of what was not measured beforehand. Chosen: those of a SATA drive.
+# Of reads, bytes per second.
 _READ_BYTES_PER_S = 500e6
+# Of writes, bytes per second.
 _WRITE_BYTES_PER_S = 400e6
+# Of a request beside its bytes, seconds.
 _REQUEST_S = 50e-6
-# What earlier probes may find that costs later ones most: small and large pages, large buffers.
+# What earlier probes may find that costs later ones most: clustered pages, bytes.
 _PAGES = (None, 4 << 10, 128 << 10, 256 << 10)
+# Write buffers, bytes.
 _BUFFERS = (None, 64 << 20)
+# Mappings.
 _MAPPINGS = (None, "page", "log-block")
+# The least reads that a buffer keeps, bytes.
 _LEASTS = (None, 512 << 10)
 
 

@@ -16,13 +16,13 @@ from flashwright.drive.contradictions import reconcile
 from flashwright.drive.findings import Finding, Mark, Plot, Series
 from flashwright.drive.profilefile import TargetFacts
 from flashwright.errors import Interrupted
+from flashwright.probing.declared import Declared, beside
 from flashwright.probing.pages import amount, probe_page, write_probe
-from flashwright.probing.probes.declared import Declared, beside
 from flashwright.support.tabular import Tabular, html_table, of_rows
 from flashwright.target.question import Mode
 from flashwright.twin.check import Check
-from flashwright.twin.making import Twin
 from flashwright.twin.profile import Profile
+from flashwright.twin.twin import Twin
 
 __all__ = ["Asked", "Ended", "ProbeInterrupted", "ProbeResult", "as_json", "of_json"]
 

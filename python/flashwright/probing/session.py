@@ -17,13 +17,13 @@ from typing import Any
 
 from flashwright.drive.findings import Finding, unknown
 from flashwright.errors import DeviceError, SavedStateError
-from flashwright.probing.allowance import LIMITS_S, ProbeTime, allowed_s
 from flashwright.probing.confidence import capped
+from flashwright.probing.declared import Declared, declared, doubts
+from flashwright.probing.drive_time import LIMITS_S, ProbeTime, allowed_s
+from flashwright.probing.limits import doubts_of_reads, limits, rest_of
 from flashwright.probing.plan import Planned, pace_of, planned
 from flashwright.probing.probes import PROBES
-from flashwright.probing.probes.declared import Declared, declared, doubts
-from flashwright.probing.probes.kind import judged, speaks_against
-from flashwright.probing.probes.limits import doubts_of_reads, limits, rest_of
+from flashwright.probing.probes.plausible import kind_of_device, speaks_against
 from flashwright.probing.result import (
     Asked,
     Ended,
@@ -55,7 +55,7 @@ from flashwright.target.question import (
     reads_alone,
 )
 from flashwright.target.target import Deadline, Drive, OutOfTimeError, Target, opened
-from flashwright.twin.making import Twin, twin_of
+from flashwright.twin.twin import Twin, twin_of
 
 __all__ = [
     "Asked",
@@ -137,10 +137,10 @@ def _digest_of_probes() -> str:
     """The code that decides what a session finds: findings of another are no part of this one."""
     return digest_of_code(
         __name__,
-        "flashwright.probing.allowance",
+        "flashwright.probing.drive_time",
         *(
             f"flashwright.target.{name}"
-            for name in ("contents", "guard", "question", "stats", "target")
+            for name in ("contents", "guard", "question", "stats", "target", "times")
         ),
         "flashwright.probing.suppressed",
         "flashwright.drive.findings",
@@ -447,7 +447,7 @@ class _Seen:
                 findings[name] = not_of_map(findings[name], findings.get("map-reach"))
         kind = findings.get("kind-of-device")
         if kind is not None and kind.parameter in session.findings:
-            kind = findings["kind-of-device"] = judged(kind, session.findings)
+            kind = findings["kind-of-device"] = kind_of_device(kind, session.findings)
         findings = {name: capped(finding) for name, finding in findings.items()}
         doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
         if doubted and not self.despite_doubts:

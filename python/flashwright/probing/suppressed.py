@@ -10,11 +10,12 @@ from flashwright.target.question import kib
 
 __all__ = ["doubted_by", "not_of_map", "not_of_one_lane", "not_of_rows", "sure"]
 
-# What more than half of the resamplings contradict is no verdict.
+# The least confidence of a verdict. Derived: what more than half of the resamplings contradict is none.
 _LEAST_CONFIDENCE = 0.5
-# A read takes this many times what it takes when repeated where it has to load its entry of a map first.
+# Time of a read over that of the same read again, above which it loads its entry of a map first. Chosen: a tenth, as of
+# `map-reach`.
 _LOADS = 1.1
-# No block of flash has fewer pages than this; small-block NAND has 32.
+# Pages of a block at least. Derived: no NAND flash has fewer; small-block NAND has 32.
 _PAGES_LEAST = 16
 
 

@@ -11,9 +11,13 @@ from flashwright.errors import FlashwrightError
 
 __all__ = ["Allowance", "Deadline", "OutOfDriveTimeError", "OutOfTimeError"]
 
-# The first requests of a play, whose pace says how many come next; the fewest and the most of a cut. Several at a time
-# are cut rarely, since the queue runs empty there.
-_FIRST, _LEAST, _MOST = (256, 4096), (16, 256), (1 << 16, 1 << 18)
+# Each for one request at a time, and for several: those are cut rarely, since the queue runs empty there.
+# The first requests of a play, whose pace says how many come next.
+_FIRST = (256, 4096)
+# The fewest requests of a cut. Chosen: a slow drive is left in time.
+_LEAST = (16, 256)
+# The most. Chosen: a fraction of a second of our time.
+_MOST = (1 << 16, 1 << 18)
 
 
 class Clocked(Protocol):

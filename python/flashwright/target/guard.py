@@ -16,7 +16,7 @@ __all__ = ["CODES", "SECTOR", "Carrying", "Core", "Guarded", "Range"]
 CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
 SECTOR = 512
 
-# What is discarded at once.
+# Bytes that are discarded at once. Chosen: any kernel takes them, and Ctrl-C is heard in between.
 PURGE_BYTES = 1 << 30
 
 

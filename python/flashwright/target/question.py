@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding
 from flashwright.errors import WorkloadError
@@ -31,7 +30,6 @@ __all__ = [
 ]
 
 Mode = Literal["quick", "full"]
-Array = npt.NDArray[np.float64]
 
 UNTESTED = 0.85
 """The most that a rule may claim where no arm tells apart what else would look the same."""

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["bootstrap", "chance_above", "change_point", "mad"]
+from flashwright.target.arrays import Array
 
-Array = npt.NDArray[np.float64]
+__all__ = [
+    "Window",
+    "bootstrap",
+    "chance_above",
+    "change_point",
+    "kolmogorov",
+    "mad",
+    "resampled",
+    "steadiness",
+]
+
+
+# Largest less least of a steady window, over its mean, at most (SNIA SSS PTS).
+_RANGE_MAX = 0.2
+# Rise of its least-squares line, over its mean, at most (SNIA SSS PTS).
+_SLOPE_MAX = 0.1
 
 
 def mad(values: Array) -> float:
@@ -86,6 +101,76 @@ def change_point(values: Array, least: int = 3) -> tuple[int, float]:
     costs = [residual(values[:k]) + residual(values[k:]) for k in range(least, n - least + 1)]
     best = int(np.argmin(costs))
     return best + least, 1 - costs[best] / whole
+
+
+@dataclass(frozen=True)
+class Window:
+    """Five rounds.
+
+    Attributes
+    ----------
+    mean : float
+        Of the values.
+    range_share : float
+        Largest less least, over the mean; 0.2 at most in a steady state.
+    slope_share : float
+        Rise of the least-squares line across the window, without its sign, over the mean; 0.1 at most.
+    """
+
+    mean: float
+    range_share: float
+    slope_share: float
+
+    @property
+    def steady(self) -> bool:
+        """Whether both are within their limits."""
+        return self.range_share <= _RANGE_MAX and self.slope_share <= _SLOPE_MAX
+
+
+def steadiness(values: Array) -> Window:
+    """Judge a window by the rules of the specification: range within 20 %, slope within 10 % of the mean.
+
+    Parameters
+    ----------
+    values : array of float64
+        Of consecutive rounds.
+
+    Returns
+    -------
+    Window
+        Its mean, range and slope.
+
+    Examples
+    --------
+    >>> [steadiness(np.array(v, float)).steady for v in ([100, 95, 104, 98, 101], [110, 106, 103, 99, 96])]
+    [True, False]
+    """
+    mean = float(values.mean())
+    slope = float(np.polyfit(np.arange(values.size), values, 1)[0])
+    return Window(
+        mean,
+        float(np.ptp(values)) / mean,
+        abs(slope) * (values.size - 1) / mean,
+    )
+
+
+def kolmogorov(one: Array, other: Array) -> float:
+    """The largest difference of two empirical distribution functions.
+
+    Examples
+    --------
+    >>> kolmogorov(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
+    0.5
+    """
+    one, other = np.sort(one), np.sort(other)
+    at = np.concatenate([one, other])
+    shares = [np.searchsorted(part, at, side="right") / part.size for part in (one, other)]
+    return float(np.abs(shares[0] - shares[1]).max())
+
+
+def resampled(values: Array, rng: np.random.Generator, rounds: int) -> Array:
+    """Resamplings of some values, with replacement: (rounds, values)."""
+    return values[rng.integers(0, values.size, (rounds, values.size))]
 
 
 def bootstrap(

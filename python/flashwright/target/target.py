@@ -22,6 +22,7 @@ from flashwright.simulation.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.exports import is_export
+from flashwright.target.arrays import Ints
 from flashwright.target.contents import NOISE, Contents
 from flashwright.target.deadline import Allowance, Deadline, OutOfTimeError
 from flashwright.target.guard import CODES, SECTOR, Core, Guarded, Range
@@ -44,10 +45,11 @@ Kind = Literal["read", "write", "trim", "flush"]
 
 FILL_BYTES = 128 << 10
 """Default size of a write of :meth:`Target.fill`, bytes."""
-# A longer play is cut where its depth allows, so that clocks and progress are checked.
+# A longer play is cut, so that clocks and progress are checked: bytes of a cut.
 _CHUNK_BYTES = 256 << 20
+# Requests of a cut.
 _CHUNK_REQUESTS = 1 << 16
-# A play of several requests at a time is cut rarely: the queue runs empty there.
+# The same of several requests at a time. Chosen: cut rarely, since the queue runs empty there.
 _CHUNK_DEEP = 1 << 18
 # A simulated drive for reads alone is written once by requests of this size.
 _PREFILL_BYTES = 1 << 20
@@ -320,7 +322,7 @@ class Target:
         submitted, ended = zip(*parts, strict=True)
         return Times(np.concatenate(submitted), np.concatenate(ended))
 
-    def read_in_turn(self, offsets_bytes: npt.NDArray[np.int64], size_bytes: int) -> Times:
+    def read_in_turn(self, offsets_bytes: Ints, size_bytes: int) -> Times:
         """Read groups of places, all of a group at once, each group when the one before has ended.
 
         The same as a :meth:`play` of each group with as much depth as it has places, in a fraction of our time.
@@ -379,7 +381,7 @@ class Target:
                 took, at = self.elapsed_ns - begun, at + count
 
     @staticmethod
-    def _cuts(sizes: npt.NDArray[np.int64], depth: int) -> list[slice]:
+    def _cuts(sizes: Ints, depth: int) -> list[slice]:
         if sizes.size == 0:
             return []
         if depth > 1:
@@ -477,7 +479,7 @@ def opened(drive: Drive) -> Iterator[Target]:
             yield target
 
 
-def _whole_numbers(name: str, given: npt.ArrayLike) -> npt.NDArray[np.int64]:
+def _whole_numbers(name: str, given: npt.ArrayLike) -> Ints:
     """Numbers of bytes as an array."""
     try:
         found = np.asarray(given)
@@ -490,7 +492,7 @@ def _whole_numbers(name: str, given: npt.ArrayLike) -> npt.NDArray[np.int64]:
     raise ArgumentError(f"play: {name}: found {str(given)[:60]!r}, expected whole numbers of bytes")
 
 
-def _alike(name: str, given: npt.NDArray[Any], offsets: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def _alike(name: str, given: npt.NDArray[Any], offsets: Ints) -> npt.NDArray[Any]:
     """One for each request."""
     if given.size not in (1, offsets.size):
         raise ArgumentError(

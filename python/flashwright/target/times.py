@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from flashwright.target.arrays import Array
+
 __all__ = ["Times"]
 
 
@@ -24,7 +26,7 @@ class Times:
     ended_ns: npt.NDArray[np.uint64]
 
     @property
-    def latency_ns(self) -> npt.NDArray[np.float64]:
+    def latency_ns(self) -> Array:
         """How long each took, nanoseconds."""
         return (self.ended_ns - self.submitted_ns).astype(np.float64)
 
@@ -34,3 +36,7 @@ class Times:
         if self.ended_ns.size == 0:
             return 0.0
         return float(self.ended_ns.max() - self.submitted_ns.min())
+
+    def rate(self, moved_bytes: float) -> float:
+        """Bytes per second, if the requests moved so many."""
+        return moved_bytes / max(self.duration_ns, 1.0) * 1e9

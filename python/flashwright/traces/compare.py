@@ -19,18 +19,66 @@ from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.names import told_apart
 from flashwright.traces import workloads
-from flashwright.traces.comparison import Compared, Distance
 from flashwright.traces.sources import Source, Trace, Workload
+
+__all__ = ["Compared", "Comparison", "Distance", "compare", "find", "name_of", "statistics"]
 
 if TYPE_CHECKING:
     from flashwright.report.page import Findings
 
-__all__ = ["Compared", "Comparison", "Distance", "compare", "find", "name_of", "statistics"]
 
 REQUESTS_DEFAULT = 1_000_000
 """Requests of workloads that are compared with workloads."""
 SIZE_DEFAULT = 4 << 30
 _PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far one statistic of two streams of requests is apart.
+
+    Attributes
+    ----------
+    name : str
+        The statistic.
+    unit : str
+        Of `first` and `second`: ``bytes``, ``pages``, ``ns``, ``share`` or ``number``.
+    first, second : float or None
+        Its value, or the median of a distribution; None where a stream has none.
+    gap : float or None
+        Of distributions: the largest gap between the cumulative shares, 0 to 1 (Kolmogorov-Smirnov); None of numbers,
+        and where one of the two is empty.
+    factor : float or None
+        1 or more. Of numbers: the larger over the smaller. Of distributions: by what factor values have to be
+        multiplied or divided on average (geometric mean) to turn one into the other (Wasserstein over the
+        logarithm of the value plus one). None where one of the two is 0 or absent.
+    """
+
+    name: str
+    unit: str
+    first: float | None
+    second: float | None
+    gap: float | None
+    factor: float | None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One of the two.
+
+    Attributes
+    ----------
+    name : str
+        Its name in tables.
+    source : Workload or Trace
+        Where the requests come from.
+    statistics : dict
+        As :func:`statistics`.
+    """
+
+    name: str
+    source: Source
+    statistics: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -78,7 +126,7 @@ class Comparison:
         """The page of plots, with both as curves over each other."""
         from flashwright.traces.comparison_page import page
 
-        return page(self.first, self.second, self.distances, self.json)
+        return page(self.json)
 
     def report(self, path: str | os.PathLike[str]) -> None:
         """Write the page as one self-contained HTML file."""

@@ -11,7 +11,6 @@ from flashwright.report import text
 from flashwright.report.charts import Chart, Columns, Section, axis, series
 from flashwright.report.page import Findings
 from flashwright.report.tables import Cell, Table
-from flashwright.traces.comparison import Compared, Distance
 
 __all__ = ["page", "shown"]
 
@@ -44,26 +43,21 @@ def shown(value: float | None, unit: str) -> str:
     return text.ABSENT if value is None else _SHOWN.get(unit, text.significant)(value)
 
 
-def page(
-    first: Compared, second: Compared, distances: Iterable[Distance], document: Mapping[str, Any]
-) -> Findings:
+def page(document: Mapping[str, Any]) -> Findings:
     """The page of both.
 
     Parameters
     ----------
-    first, second : Compared
-        The two.
-    distances : iterable of Distance
-        Between them.
     document : mapping
-        What the reader can download; it has the medians of gaps and factors.
+        The figures of the comparison (:attr:`Comparison.json`), which the reader can download as well.
     """
+    first, second = document["first"], document["second"]
     columns = Columns()
     draw = _Drawing((first, second), columns)
     return Findings(
-        title=f"{first.name} and {second.name}",
+        title=f"{first['name']} and {second['name']}",
         facts=[
-            (each.name, f"{text.count(each.statistics['requests'])} requests")
+            (each["name"], f"{text.count(each['statistics']['requests'])} requests")
             for each in (first, second)
         ],
         tiles=[
@@ -73,7 +67,7 @@ def page(
                 ("Median factor", document["median_factor"]),
             )
         ],
-        table=table(distances, first.name, second.name),
+        table=table(document["distances"], first["name"], second["name"]),
         explained=EXPLAINED,
         sections=[
             Section("sizes", "Sizes and runs", draw.sizes()),
@@ -86,15 +80,17 @@ def page(
     )
 
 
-def table(distances: Iterable[Distance], first: str, second: str) -> Table:
+def table(distances: Iterable[Mapping[str, Any]], first: str, second: str) -> Table:
     """The distances, a row each."""
     rows = [
         [
-            Cell(each.name),
-            Cell(shown(each.first, each.unit), each.first),
-            Cell(shown(each.second, each.unit), each.second),
-            Cell(text.ABSENT if each.gap is None else f"{each.gap:.3f}", each.gap),
-            Cell(text.ABSENT if each.factor is None else f"{each.factor:.2f}", each.factor),
+            Cell(each["name"]),
+            Cell(shown(each["first"], each["unit"]), each["first"]),
+            Cell(shown(each["second"], each["unit"]), each["second"]),
+            Cell(text.ABSENT if each["gap"] is None else f"{each['gap']:.3f}", each["gap"]),
+            Cell(
+                text.ABSENT if each["factor"] is None else f"{each['factor']:.2f}", each["factor"]
+            ),
         ]
         for each in distances
     ]
@@ -104,7 +100,7 @@ def table(distances: Iterable[Distance], first: str, second: str) -> Table:
 class _Drawing:
     """Charts of two statistics over each other."""
 
-    def __init__(self, both: tuple[Compared, Compared], columns: Columns) -> None:
+    def __init__(self, both: tuple[Mapping[str, Any], Mapping[str, Any]], columns: Columns) -> None:
         self._both = both
         self._columns = columns
 
@@ -122,9 +118,9 @@ class _Drawing:
         drawn = []
         left_out = []
         for colour, each in enumerate(self._both):
-            places, values = of(each.statistics)
+            places, values = of(each["statistics"])
             if len(places) == 0:
-                left_out.append(each.name)
+                left_out.append(each["name"])
                 continue
             drawn.append(
                 series(
@@ -132,7 +128,7 @@ class _Drawing:
                     f"{key}.{colour}",
                     values,
                     x=places,
-                    name=each.name,
+                    name=each["name"],
                     colour=colour,
                     look=look,
                 )

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from flashwright.drive.findings import Finding
 from flashwright.errors import MissingResultError, TargetError
+from flashwright.target.arrays import Array, Ints
 from flashwright.target.question import Cost, Mode
 from flashwright.target.target import Target, Times
 from flashwright.twin.patterns import (
@@ -38,12 +39,14 @@ __all__ = ["Calibration", "Level", "Measured", "calibrate", "cost", "play"]
 
 _LEVELS = ("mean_ns", "p10_ns", "p50_ns", "p90_ns", "p99_ns")
 _KINDS: tuple[Kinds, ...] = ("read", "write", "flush")
-# Of a write that prepares; large enough to be quick, and no drive that we know has a larger stripe.
+# Bytes of a write that prepares. Chosen: large enough to be quick, and no drive that we know has a larger stripe.
 _FILL_BYTES = 1 << 20
-# Rest after the fill, nanoseconds: an SLC cache empties in that time.
+# Rest after the fill, nanoseconds. Chosen: an SLC cache empties in that time.
 _REST_NS = 30e9
-# Parts of a pattern whose levels say how sure those of all of it are, and requests of each at least.
-_PARTS, _OF_PART = 10, 8
+# Parts of a pattern whose levels say how sure those of all of it are.
+_PARTS = 10
+# Requests of a part, at least.
+_OF_PART = 8
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Level:
     errors: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, latency_ns: npt.NDArray[np.float64], *, errors: bool = False) -> Level:
+    def of(cls, latency_ns: Array, *, errors: bool = False) -> Level:
         """Of these latencies, nanoseconds; at least one. With how sure they are if asked for."""
         p10, p50, p90, p99 = np.percentile(latency_ns, [10, 50, 90, 99])
         mean = float(latency_ns.mean())
@@ -116,7 +119,7 @@ class Measured:
         cls,
         pattern: Pattern,
         codes: npt.NDArray[np.uint8],
-        sizes_bytes: npt.NDArray[np.int64],
+        sizes_bytes: Ints,
         times: Times,
         *,
         errors: bool = False,
@@ -135,7 +138,7 @@ class Measured:
                 if len(levels) == 1:
                     middle = float(np.median(chosen))
                     spread = 1.4826 * float(np.median(np.abs(chosen - middle))) / max(middle, 1.0)
-        bandwidth = float(sizes_bytes.sum()) / max(times.duration_ns, 1.0) * 1e9
+        bandwidth = times.rate(float(sizes_bytes.sum()))
         return cls(pattern, levels, bandwidth, spread)
 
 
@@ -248,7 +251,7 @@ def cost(
 @lru_cache(maxsize=256)
 def _requests(
     pattern: Pattern, capacity_bytes: int, block_bytes: int
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
     """A pattern's requests, made once for all candidates."""
     return pattern.make(capacity_bytes, block_bytes)
 

@@ -12,20 +12,24 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.trust import MEAN_BOUND, P99_BOUND, check_record
 from flashwright.simulation.ssd import Ssd
+from flashwright.target.arrays import KIB, Array
 from flashwright.target.question import Cost
+from flashwright.target.stats import kolmogorov
 from flashwright.target.target import Deadline, Target
 from flashwright.twin.patterns import Pattern
 
-__all__ = ["Check", "Compared", "check", "cost", "kolmogorov"]
+__all__ = ["Check", "Compared", "check", "cost"]
 
-_KIB = 1 << 10
+# Bytes of a write that fills the drive.
 _FILL_BYTES = 1 << 20
-# Parts of the requests, and Student's quantile for so many at 95 %.
-_PARTS, _STUDENT = 10, 2.262
+# Parts of the requests, for the interval of a ratio.
+_PARTS = 10
+# Student's quantile at 95 % for nine degrees of freedom.
+_STUDENT = 2.262
+# Percentiles that are compared.
 _PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 
 
@@ -52,10 +56,10 @@ class Compared:
     distance: float
 
     @classmethod
-    def of(cls, drive_ns: npt.NDArray[np.float64], twin_ns: npt.NDArray[np.float64]) -> Compared:
+    def of(cls, drive_ns: Array, twin_ns: Array) -> Compared:
         """Of the latencies of the same requests, nanoseconds."""
 
-        def figures(latency: npt.NDArray[np.float64]) -> dict[str, float]:
+        def figures(latency: Array) -> dict[str, float]:
             cuts = np.percentile(latency, _PERCENTILES)
             named = {f"p{at:g}": float(cut) for at, cut in zip(_PERCENTILES, cuts, strict=True)}
             return {"mean": float(latency.mean())} | named
@@ -116,29 +120,15 @@ class Check:
         return asdict(self) | {"within": self.within}
 
 
-def kolmogorov(one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]) -> float:
-    """The largest difference of two empirical distribution functions.
-
-    Examples
-    --------
-    >>> kolmogorov(np.array([1.0, 2.0]), np.array([1.0, 3.0]))
-    0.5
-    """
-    one, other = np.sort(one), np.sort(other)
-    at = np.concatenate([one, other])
-    shares = [np.searchsorted(part, at, side="right") / part.size for part in (one, other)]
-    return float(np.abs(shares[0] - shares[1]).max())
-
-
 def held_back(requests: int, seed: int, block_bytes: int) -> tuple[Pattern, Pattern]:
     """What comes before, and the pattern itself."""
-    grid = max(4 * _KIB, block_bytes)
-    sizes = tuple(-(-size * _KIB // block_bytes) * block_bytes for size in (4, 12, 32, 64))
+    grid = max(4 * KIB, block_bytes)
+    sizes = tuple(-(-size * KIB // block_bytes) * block_bytes for size in (4, 12, 32, 64))
     before = Pattern(
         "held-back-overwrite",
         "used",
         0,
-        (32 * _KIB,),
+        (32 * KIB,),
         align_bytes=grid,
         depth=8,
         overwrites=1.0,
@@ -263,14 +253,14 @@ def check(
     return Check(everything, reads, writes, bandwidths[0], bandwidths[1], *chance)
 
 
-def _p99(latency_ns: npt.NDArray[np.float64]) -> np.floating[Any]:
+def _p99(latency_ns: Array) -> np.floating[Any]:
     return np.percentile(latency_ns, 99)
 
 
 def _by_chance(
-    drive_ns: npt.NDArray[np.float64],
-    twin_ns: npt.NDArray[np.float64],
-    figure: Callable[[npt.NDArray[np.float64]], np.floating[Any]],
+    drive_ns: Array,
+    twin_ns: Array,
+    figure: Callable[[Array], np.floating[Any]],
 ) -> float:
     """Half of the 95 % interval of the ratio of a figure, from the ratios of parts of the requests in order."""
     parts = [

@@ -16,7 +16,6 @@ from flashwright.drive.findings import Finding
 from flashwright.errors import TargetError
 from flashwright.target.target import Deadline, OutOfTimeError
 from flashwright.twin.calibration import Calibration, Measured
-from flashwright.twin.descent import _ENOUGH, Descent, Played
 from flashwright.twin.model import (
     SCHEDULES,
     STEPWISE,
@@ -27,45 +26,57 @@ from flashwright.twin.model import (
     gaps_between,
     name_of,
 )
-from flashwright.twin.refining import DIE_ORDERS, SUSPENDS, further, neighbours
+from flashwright.twin.neighbours import further, neighbours, orders_of
 from flashwright.twin.structures import ALIKE
+from flashwright.twin.trials import ENOUGH, Played, Trials
 
 __all__ = ["fitted"]
 
 
-# Spare space of drives, from consumer to enterprise ones.
+# Spare space to start from, as shares of the logical space: of drives from consumer to enterprise ones.
 _SPARES = (0.06, 0.1, 0.16, 0.26)
 
 
-# Trials of a fit at most; and the shares of them, and of its time, after which reads, writes into erased space, and
-# overwriting begin no further structure.
+# Trials of a fit at most.
 _TRIALS = 4000
+# Shares of the trials, and of its time, after which reads, writes into erased space, and overwriting begin no further
+# structure. Chosen.
 _UNTIL = (0.15, 0.35, 0.6)
 
-# An error of reads above which a map that is loaded on demand is tried, though nothing spoke for one.
+# An error of reads above which a map that is loaded on demand is tried, though nothing spoke for one. Chosen.
 _MAP_IN_RAM = 0.03
 
 # Shares of a map in RAM to try.
 _MAP_SHARES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8)
 
-# Structures that are followed into overwriting; and those from which the climb begins anew while time is left.
-_FOLLOWED, _RESTARTS = 3, 2
+# Structures that are followed into overwriting.
+_FOLLOWED = 3
+# Structures from which the climb begins anew while time is left.
+_RESTARTS = 2
 
-# Programs of each unit that RAM holds: one for each open block of the host, of cleaning and of the map at least.
+# Programs of each unit that RAM holds, to try. Derived: one for each open block of the host, of cleaning and of the map
+# at least.
 _RAM_PROGRAMS = (3, 5, 8, 32, 128)
 
-# By turns: how often, and what spare space is multiplied by.
-_TURNS, _SPARE_FACTORS = 2, (0.65, 0.8, 1.25, 1.5)
+# Rounds in which spare space, orders, RAM, shares and schedules are varied in turn.
+_TURNS = 2
+# What spare space is multiplied by then.
+_SPARE_FACTORS = (0.65, 0.8, 1.25, 1.5)
 
-# A structure next to the best has this share of its error at most where it counts as better. Up to the second of these
-# its numbers get a step of their own first. The search for one ends when so much of the budget is used, or at such an
-# error.
-_BETTER, _HIDDEN = 0.985, 1.4
-_UNTIL_FIRST, _UNTIL_LAST = 0.75, 0.95
+# The error of a structure over that of the best, up to which it counts as better. Chosen: beyond chance.
+_BETTER = 0.985
+# The same up to which its numbers get a step of their own first. Chosen: numbers that were fitted to another structure
+# may hide a better one.
+_HIDDEN = 1.4
+# Share of the budget after which the first climb ends.
+_UNTIL_FIRST = 0.75
+# The same of the last one.
+_UNTIL_LAST = 0.95
+# An error at which a climb ends.
 _EXACT = 0.01
-# Below such an error the climb does not begin anew: under another seed the true model comes to about that.
+# An error below which no climb begins anew. Measured: under another seed the true model comes to about that.
 _GOOD = 0.03
-# Of models that differ in several things, how many get a step of their own.
+# Models that differ in several things which get a step of their own, of each kind.
 _STEPPED = 3
 
 
@@ -115,9 +126,9 @@ def fitted(
             " calibration",
             "calibrate the drive that is to be fitted",
         )
-    return _Search(
-        info, findings, calibration, seed, progress, Deadline(time_limit), processor_limit
-    ).run()
+    deadline = Deadline(time_limit)
+    trials = Trials(info, findings, calibration, seed, progress, deadline, processor_limit)
+    return Search(trials).run()
 
 
 # Numbers by stage: what the patterns show. All are logarithms in the descent.
@@ -134,15 +145,6 @@ _COSTS = ("erase_ns", "program_ns", "transfer_ns", "read_ns")
 def _of_spare(model: Model) -> list[Model]:
     """Spare space around what was found."""
     return [replace(model, spare=model.spare * factor) for factor in _SPARE_FACTORS]
-
-
-def _of_orders(model: Model) -> list[Model]:
-    """Which operation a die takes next, and what it suspends."""
-    return [
-        replace(model, die_order=order, suspends=suspends)
-        for order in DIE_ORDERS
-        for suspends in SUSPENDS
-    ]
 
 
 def _of_ram(model: Model) -> list[Model]:
@@ -164,82 +166,97 @@ def _of_schedules(model: Model) -> list[Model]:
     return [replace(model, schedule=schedule) for schedule in SCHEDULES]
 
 
-class _Search(Descent):
-    """Tries structures, and of each the numbers that fit best."""
+class Search:
+    """Tries structures, and of each the numbers that fit best.
+
+    Parameters
+    ----------
+    trials : Trials
+        Plays the candidates.
+    """
+
+    def __init__(self, trials: Trials) -> None:
+        self.trials = trials
 
     def run(self) -> Fit:
-        self.most = _TRIALS
+        self.trials.most = _TRIALS
         try:
             return self.searched()
         except OutOfTimeError:
-            if self.best is None:
+            if self.trials.best is None:
                 raise
-        best = self.best
-        self.tried.append((name_of(best.model), best.error))
-        spent = self.evaluations >= self.most or self.used_s >= self.processor_s
+        best = self.trials.best
+        self.trials.tried.append((name_of(best.model), best.error))
+        spent = (
+            self.trials.evaluations >= self.trials.most
+            or self.trials.used_s >= self.trials.processor_s
+        )
         why = "its budget" if spent else "the time limit"
-        stopped = f"fit stopped by {why} after {self.evaluations:,} of at most {self.most:,} trials"
+        stopped = f"fit stopped by {why} after {self.trials.evaluations:,} of at most {self.trials.most:,} trials"
         return self.result(best.model, best.error, best.played, stopped)
 
     def searched(self) -> Fit:
         # What reads show: units and buses, queue, link.
-        self.until = _UNTIL[0]
+        self.trials.until = _UNTIL[0]
         chosen: list[Model] = []
-        starts = self.structures.models()
+        starts = self.trials.structures.models()
         # Writes, not reads, tell whether a program gathers several mapping units.
         kinds: dict[tuple[str, bool, str], list[Model]] = {}
         for model in starts:
             kind = (model.scheme, bool(model.unit_bytes), model.superblock)
             kinds.setdefault(kind, []).append(model)
         for at, alike in enumerate(kinds.values()):
-            self.until = _UNTIL[0] * (at + 1) / len(kinds)
+            self.trials.until = _UNTIL[0] * (at + 1) / len(kinds)
             chosen += self.read_best(alike)
-        least = min(self.error(model, self.reads) for model in chosen)
+        least = min(self.trials.error(model, self.trials.reads) for model in chosen)
         if least > _MAP_IN_RAM:
             # A map that no sign told of may be what is missing.
-            loading = self.structures.loading()
+            loading = self.trials.structures.loading()
             chosen += self.read_best(loading) if loading else []
-            least = min(self.error(model, self.reads) for model in chosen)
-        near = max(2 * least, _ENOUGH)
-        chosen = [model for model in chosen if self.error(model, self.reads) <= near]
-        self.progress(0.2)
+            least = min(self.trials.error(model, self.trials.reads) for model in chosen)
+        near = max(2 * least, ENOUGH)
+        chosen = [model for model in chosen if self.trials.error(model, self.trials.reads) <= near]
+        self.trials.progress(0.2)
         # What writes into erased space show: translation, buffer, programs, the SLC cache.
-        self.until = _UNTIL[1]
-        variants = [other for model in chosen for other in self.structures.write_variants(model)]
-        chosen = self.compare(variants, _ALL, self.clean, ((0, 12), (1, 6)), near=2.0)
+        self.trials.until = _UNTIL[1]
+        variants = [
+            other for model in chosen for other in self.trials.structures.write_variants(model)
+        ]
+        chosen = self.compare(variants, _ALL, self.trials.clean, ((0, 12), (1, 6)), near=2.0)
         chosen = [self.with_oversized(model) for model in chosen]
-        chosen = self.compare(chosen, _ALL, self.clean, ((3, 4), (3, 3)), near=1.5)
+        chosen = self.compare(chosen, _ALL, self.trials.clean, ((3, 4), (3, 3)), near=1.5)
         # Merges have chance in them, so near equals are told apart by what has none.
         if chosen[0].scheme in ALIKE:
-            chosen.sort(key=lambda model: self.error(model, self.reads))
+            chosen.sort(key=lambda model: self.trials.error(model, self.trials.reads))
         chosen[0] = self.with_oversized(chosen[0])  # told better by numbers that fit
-        chosen[0], _ = self.descend(chosen[0], _ALL, self.clean, 4)
-        self.progress(0.5)
+        chosen[0], _ = self.trials.descend(chosen[0], _ALL, self.trials.clean, 4)
+        self.trials.progress(0.5)
         model, error = self.climbed(chosen[:_FOLLOWED], _UNTIL[2], _UNTIL_FIRST)
-        self.progress(0.8)
+        self.trials.progress(0.8)
         # Where the first came to rest too early, others may come further.
         others = [other for other in chosen[1:] if name_of(other) != name_of(chosen[0])]
         for at, other in enumerate(others[:_RESTARTS]):
             share = (at + 1) / len(others[:_RESTARTS])
             until = _UNTIL_FIRST + (_UNTIL_LAST - _UNTIL_FIRST) * share
-            self.until = until
-            if self.late or error < _GOOD:
+            self.trials.until = until
+            if self.trials.late or error < _GOOD:
                 break
             trial, there = self.climbed([other], until, until)
             if there < error:
                 model, error = trial, there
-        both = (*self.clean, *self.used)
-        self.until = 1.0
-        model, _ = self.descend(model, _ALL, both, 4)
-        model, _ = self.scan(model, "spare", both)
-        error = self.error(model, self.used)
-        self.tried.append((name_of(model), error))
-        self.progress(1.0)
+        self.trials.until = 1.0
+        model, _ = self.trials.descend(model, _ALL, self.trials.both, 4)
+        model, _ = self.trials.scan(model, "spare", self.trials.both)
+        error = self.trials.error(model, self.trials.used)
+        self.trials.tried.append((name_of(model), error))
+        self.trials.progress(1.0)
         played: list[Played] = []
-        for wanted in (self.clean, self.used):
-            found = self.play(model, wanted)
+        for wanted in (self.trials.clean, self.trials.used):
+            found = self.trials.play(model, wanted)
             if found is None:
-                raise TargetError(f"{self.info.name}: found no model that takes its calibration")
+                raise TargetError(
+                    f"{self.trials.info.name}: found no model that takes its calibration"
+                )
             played.append((wanted, found))
         return self.result(model, error, played)
 
@@ -247,34 +264,33 @@ class _Search(Descent):
         self, models: Sequence[Model], until: float, until_last: float
     ) -> tuple[Model, float]:
         """What overwriting shows: spare space, blocks, erases, when it cleans; then from structure to structure."""
-        self.until = until
+        self.trials.until = until
         followed = list(models)
         # Writes into a drive at rest hardly tell kinds of SLC caches apart: what takes the spare space does.
         followed[1:1] = [
             other
-            for other in self.structures.caches(replace(models[0], slc="none"))
+            for other in self.trials.structures.caches(replace(models[0], slc="none"))
             if other.slc not in {model.slc for model in followed}
         ]
         # Where units are few, reads alone do not tell how many commands are taken at once; reads among writes do.
         followed[1:1] = [
             replace(models[0], queue_depth=depth)
-            for depth in self.structures.depths()
+            for depth in self.trials.structures.depths()
             if depth not in {model.queue_depth for model in followed}
         ]
         # Overwriting also shows what becomes of writes while a cache is full.
         followed += [replace(model, slc_full="fold") for model in followed if model.slc != "none"]
         model = self.overwriting(list(dict.fromkeys(followed)))
-        both = (*self.clean, *self.used)
-        model, _ = self.descend(model, (*_COSTS, "spare"), both, 3)
-        self.until = until_last
+        model, _ = self.trials.descend(model, (*_COSTS, "spare"), self.trials.both, 3)
+        self.trials.until = until_last
         model, error = self.refined(model)
-        if not self.late:
-            model, error = self.descend(model, _ALL, both, 6)
+        if not self.trials.late:
+            model, error = self.trials.descend(model, _ALL, self.trials.both, 6)
         return model, error
 
     def read_best(self, models: Iterable[Model]) -> list[Model]:
         """The best of some structures on reads; of one structure from several starts the first is the best."""
-        best = self.compare(models, _READS, self.reads, ((0, 8), (1, 4), (3, 3)))
+        best = self.compare(models, _READS, self.trials.reads, ((0, 8), (1, 4), (3, 3)))
         best = [self.with_map(model) for model in best]
         return list({name_of(model): model for model in reversed(best)}.values())
 
@@ -283,8 +299,10 @@ class _Search(Descent):
         if model.scheme != "dftl":
             return model
         shares = [replace(model, map_share=share) for share in (model.map_share, *_MAP_SHARES)]
-        likely = self.ranked([(other, self.error(other, self.reads)) for other in shares])[:2]
-        fits = [self.descend(other, _READS, self.reads, 2) for other, _ in likely]
+        likely = self.ranked(
+            [(other, self.trials.error(other, self.trials.reads)) for other in shares]
+        )[:2]
+        fits = [self.trials.descend(other, _READS, self.trials.reads, 2) for other, _ in likely]
         return self.ranked(fits)[0][0]
 
     def compare(
@@ -301,15 +319,15 @@ class _Search(Descent):
             fits: list[tuple[Model, float]] = []
             for model in models:
                 # The likeliest come first: the others are left out where time is short.
-                if fits and self.late:
+                if fits and self.trials.late:
                     break
-                fits.append(self.descend(model, names, wanted, count))
+                fits.append(self.trials.descend(model, names, wanted, count))
             found = self.ranked(fits)
             # Before the numbers are fitted an error says little; later what is not equal is not followed.
             most = math.inf if count == 0 else found[0][1] * (near if last == 0 else 2.0)
-            most = max(most, _ENOUGH)
+            most = max(most, ENOUGH)
             models = [model for model, error in found[:keep] if error <= most]
-        self.tried += [(name_of(model), error) for model, error in found]
+        self.trials.tried += [(name_of(model), error) for model, error in found]
         return models
 
     @staticmethod
@@ -322,7 +340,7 @@ class _Search(Descent):
         if not model.write_buffer_bytes:
             return model
         ways = [replace(model, oversized=way) for way in ("through", "stream")]
-        return min(ways, key=lambda model: self.error(model, self.clean))
+        return min(ways, key=lambda model: self.trials.error(model, self.trials.clean))
 
     def overwriting(self, models: Sequence[Model]) -> Model:
         """Fits spare space, blocks and the schedule of cleaning to what overwriting showed."""
@@ -337,7 +355,7 @@ class _Search(Descent):
         whens = ("foreground", "rate-limited") if first.scheme in STEPWISE else SCHEDULES[:1]
         best, error = self.least(
             replace(way, pages_per_block=pages, spare=spare, schedule=when)
-            for pages in self.structures.block_pages(first)
+            for pages in self.trials.structures.block_pages(first)
             for spare in spares
             for way in ways
             for when in whens
@@ -351,62 +369,68 @@ class _Search(Descent):
                 like = best
             # What an SLC cache does, cleaning in steps may do as well: both are varied together.
             schedules = SCHEDULES if model.scheme in STEPWISE else SCHEDULES[:1]
-            if model is not first and self.late:
+            if model is not first and self.trials.late:
                 break
             trial, there = self.least(
                 replace(like, schedule=schedule, spare=best.spare) for schedule in schedules
             )
-            self.tried.append((name_of(trial), there))
+            self.trials.tried.append((name_of(trial), there))
             if there < error:
                 best, error = trial, there
         if best.scheme in STEPWISE:
             return self.cleaned(best, error)
         if best.scheme not in ALIKE:
-            best, _ = self.scan(best, "spare", self.used)
-        return self.descend(best, ("erase_ns", "spare"), self.used, 5)[0]
+            best, _ = self.trials.scan(best, "spare", self.trials.used)
+        return self.trials.descend(best, ("erase_ns", "spare"), self.trials.used, 5)[0]
 
     def cleaned(self, model: Model, error: float) -> Model:
         """Of a page map: spare space, schedule, what RAM holds and the order of dies by turns, as they stand."""
         for _ in range(_TURNS):
             before = error
-            for options in (_of_spare, _of_orders, _of_ram, _of_shares, _of_schedules):
-                if self.late:
+            for options in (_of_spare, orders_of, _of_ram, _of_shares, _of_schedules):
+                if self.trials.late:
                     return model
                 for trial in options(model):
-                    if trial != model and (there := self.error(trial, self.used)) < error:
+                    if (
+                        trial != model
+                        and (there := self.trials.error(trial, self.trials.used)) < error
+                    ):
                         model, error = trial, there
             if error >= _BETTER * before:
                 break
-        self.tried.append((name_of(model), error))
+        self.trials.tried.append((name_of(model), error))
         return model
 
     def refined(self, model: Model) -> tuple[Model, float]:
         """Climbs from structure to structure as long as one next to the best fits better."""
-        both = (*self.clean, *self.used)
-        model, error = self.descend(model, _ALL, both, 2)
+        model, error = self.trials.descend(model, _ALL, self.trials.both, 2)
         # By kind of thing: how near its best came at last; the likeliest come first.
         came: dict[str, float] = {}
-        while not self.late and error > _EXACT:
+        while not self.trials.late and error > _EXACT:
             before = error
-            kinds = list(dict.fromkeys(kind for kind, _ in neighbours(model, self.structures)))
+            kinds = list(
+                dict.fromkeys(kind for kind, _ in neighbours(model, self.trials.structures))
+            )
             for kind in sorted(kinds, key=lambda kind: came.get(kind, 0.0)):
-                options = [near for of, near in neighbours(model, self.structures) if of == kind]
+                options = [
+                    near for of, near in neighbours(model, self.trials.structures) if of == kind
+                ]
                 found: list[tuple[Model, float]] = []
                 for near in options:
-                    if self.late:
+                    if self.trials.late:
                         break
-                    found.append((near, self.error(near, both)))
+                    found.append((near, self.trials.error(near, self.trials.both)))
                 if not found:
                     continue
                 near, there = self.ranked(found)[0]
                 came[kind] = there / error
-                if _BETTER * error <= there < _HIDDEN * error and not self.late:
+                if _BETTER * error <= there < _HIDDEN * error and not self.trials.late:
                     # Numbers that were fitted to another structure may hide a better one.
-                    near, there = self.stepped(near, both)
+                    near, there = self.trials.stepped(near, self.trials.both)
                 if there < _BETTER * error:
                     model, error = near, there
-                    self.tried.append((name_of(model), error))
-            model, error = self.descend(model, _ALL, both, 2)
+                    self.trials.tried.append((name_of(model), error))
+            model, error = self.trials.descend(model, _ALL, self.trials.both, 2)
             if error >= _BETTER * before:
                 model, error = self.further(model, error)
                 if error >= _BETTER * before:
@@ -417,45 +441,47 @@ class _Search(Descent):
         """What differs in several things from a model where the climb came to rest: the first kind that is better."""
         if error < _GOOD:
             return model, error
-        both = (*self.clean, *self.used)
         kinds: dict[str, list[Model]] = {}
-        for kind, other in further(model, self.structures):
+        for kind, other in further(model, self.trials.structures):
             kinds.setdefault(kind, []).append(other)
         for others in kinds.values():
             found: list[tuple[Model, float]] = []
             for other in others:
-                if self.late:
+                if self.trials.late:
                     return model, error
-                found.append((other, self.error(other, both)))
+                found.append((other, self.trials.error(other, self.trials.both)))
             for other, there in self.ranked(found)[:_STEPPED]:
-                if self.late:
+                if self.trials.late:
                     return model, error
                 if there >= _HIDDEN * error:
                     break
-                other, there = self.stepped(other, both)
-                if there >= _BETTER * error and not self.late:
-                    other, there = self.descend(other, _ALL, both, 1)
+                other, there = self.trials.stepped(other, self.trials.both)
+                if there >= _BETTER * error and not self.trials.late:
+                    other, there = self.trials.descend(other, _ALL, self.trials.both, 1)
                 if there < _BETTER * error:
-                    self.tried.append((name_of(other), there))
+                    self.trials.tried.append((name_of(other), there))
                     return other, there
         return model, error
 
     def least(self, models: Iterable[Model]) -> tuple[Model, float]:
         """The model that overwriting fits best, as it stands."""
-        return self.ranked([(model, self.error(model, self.used)) for model in models])[0]
+        return self.ranked(
+            [(model, self.trials.error(model, self.trials.used)) for model in models]
+        )[0]
 
     def result(
         self, model: Model, error: float, played: Sequence[Played], stopped: str = ""
     ) -> Fit:
+        name, calibration = self.trials.info.name, self.trials.calibration
         about = (
-            f"Twin of {self.info.name}: structure as probed, numbers fitted to {len(self.calibration.measured)}"
+            f"Twin of {name}: structure as probed, numbers fitted to {len(calibration.measured)}"
             f" patterns{'; ' if stopped else ''}{stopped}."
         )
-        ssd = model.ssd("twin", about, self.calibration.capacity_bytes)
+        ssd = model.ssd("twin", about, calibration.capacity_bytes)
         residuals = [
             Residual(pattern, kind, level, drive, twin, twin / max(drive, 1.0))
             for wanted, found in played
             for pattern, kind, level, drive, twin, _, _ in gaps_between(wanted, found)
         ]
-        tried = tuple(self.tried)
-        return Fit(ssd, model, tuple(residuals), error, tried, self.evaluations, stopped)
+        tried = tuple(self.trials.tried)
+        return Fit(ssd, model, tuple(residuals), error, tried, self.trials.evaluations, stopped)

@@ -9,9 +9,9 @@ from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.simulation.ssd import Ssd
+from flashwright.target.arrays import Array
 from flashwright.twin.calibration import Measured
 
 __all__ = [
@@ -23,7 +23,6 @@ __all__ = [
     "STEPWISE",
     "USED",
     "WORST",
-    "Array",
     "Drive",
     "Fit",
     "Model",
@@ -35,7 +34,6 @@ __all__ = [
     "robust",
 ]
 
-Array = npt.NDArray[np.float64]
 
 # By how much a level counts. The means decide, as in the check; 99th percentiles of the few requests of the first stage
 # are single latencies.

@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.drive.findings import Finding
+from flashwright.target.arrays import KIB, MIB, Ints
+from flashwright.target.guard import CODES
 from flashwright.target.question import Mode
 
 __all__ = [
@@ -29,8 +31,8 @@ __all__ = [
     "word",
 ]
 
-READ, WRITE, FLUSH = 0, 1, 3
-KIB, MIB = 1 << 10, 1 << 20
+READ, WRITE, FLUSH = (CODES[kind] for kind in ("read", "write", "flush"))
+"""Kinds of requests, as :meth:`Target.play` takes them."""
 
 
 Stage = Literal["clean", "used"]
@@ -38,8 +40,8 @@ Order = Literal["random", "sequential", "again"]
 Kinds = Literal["read", "write", "flush"]
 
 
-# Smaller drives have no room for addresses that do not meet.
 LEAST_BYTES = 64 << 20
+"""Bytes of the smallest drive. Chosen: on smaller ones addresses meet."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Pattern:
 
     def make(
         self, capacity_bytes: int, block_bytes: int
-    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    ) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
         """The requests.
 
         Parameters

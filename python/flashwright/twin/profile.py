@@ -23,7 +23,7 @@ from flashwright.simulation.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.files import write_beside
-from flashwright.twin.described import findings_of
+from flashwright.twin.description import findings_of
 
 __all__ = ["Profile"]
 

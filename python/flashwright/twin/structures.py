@@ -5,6 +5,7 @@ Numbers begin at what closed forms of single patterns give.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -13,21 +14,19 @@ from itertools import product
 import numpy as np
 
 from flashwright.drive.findings import Finding
+from flashwright.target.arrays import KIB, MIB
 from flashwright.twin.calibration import Calibration, Measured
-from flashwright.twin.closed import closed
+from flashwright.twin.closed_forms import closed
 from flashwright.twin.model import STEPWISE, Model, layouts_of
 from flashwright.twin.patterns import number, word
-from flashwright.twin.signs import hits_of, signs_of_loading
 
 __all__ = ["ALIKE", "BITS", "Structures"]
-
-KIB, MIB = 1 << 10, 1 << 20
 
 # Log-block schemes with pages at home in their block (algorithms.md, sections 2.4, 2.5, 2.7); the superblock scheme
 # (2.6) also reads spare areas to find a page.
 ALIKE = ("bast", "fast", "last")
 
-# Pages of a block that chips have had, for drives of which the clustered block is not known.
+# Pages of a block to try where the clustered block is not known: those that chips have had.
 _BLOCK_PAGES = (32, 64, 128, 256, 512)
 # Blocks that a plane has, where a program holds what is not known: some hundreds to two thousand, whatever they hold.
 _BLOCK_ROWS = (400, 200, 800, 100, 50)
@@ -36,7 +35,7 @@ _BLOCK_ROWS = (400, 200, 800, 100, 50)
 # to what a drive's RAM has to spare.
 _BUFFERS = (128 * KIB, MIB, 8 * MIB, 64 * MIB)
 
-# Structures that reads are played on, of those that closed forms rank.
+# Structures that reads are played on, of those that closed forms rank. Chosen: seconds of trials.
 _LIKELIEST = 16
 # The same where sizes of what the map is written in are tried with each.
 _LIKELIEST_MAPS = 3
@@ -54,26 +53,41 @@ SHOTS = ((1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (3, 2), (3, 4), (4, 1))
 _PROGRAMS = tuple(size * KIB for size in (8, 16, 24, 32, 48, 64, 96, 128))
 _RAM_PROGRAMS = (6, 32)
 
-# A write and its flush that take less than the first of a read end in RAM; up to the second they may.
-_CLEARLY, _POSSIBLY = 0.8, 1.6
+# Time of a write with its flush over that of a read, below which it ends in RAM. Chosen.
+_CLEARLY = 0.8
+# The same up to which it may end there. Chosen: a program takes longer than a read.
+_POSSIBLY = 1.6
 
-# The same read again at less than the first of a read's time is answered from RAM; up to the second it only finds its
-# map there.
-_HIT, _AGAIN = 0.3, 0.85
+# Time of the same read again over that of a read, below which it is answered from RAM. Chosen.
+_HIT = 0.3
+# The same up to which it finds its piece of the map there. Chosen.
+_AGAIN = 0.85
+
+# Reads are of two kinds where their 90th percentile is between so many times their 10th. Chosen: a read that loads its
+# piece of the map takes twice as long as one that does not; one that takes over three times waits for something else.
+_TWO_KINDS = 1.5
+_OTHER_WAITS = 3.0
+# Share of the map in RAM where nothing tells it. Chosen: the scan of shares in RAM corrects it.
+_MAP_SHARE = 0.15
 
 # Shares of the map in RAM that reads are held against, beside what times tell.
 _MAP_SHARES = (0.03, 0.1, 0.3, 0.6)
 
-# A buffer takes a write in less than this share of what a program and its transfer last.
+# Time of a write over that of one with its flush, below which a buffer takes it. Chosen: half.
 _BUFFERED = 0.5
 
-# Shares of the flash where nothing tells the size of an SLC cache: some per cent of a drive of three bits a cell when
-# fixed; a half of what is free when not.
-_FIXED, _DYNAMIC = 0.09, 0.45
+# Share of the flash that a fixed SLC cache takes where nothing tells its size: three per cent of a drive of three bits
+# a cell.
+_FIXED = 0.09
+# The same of a dynamic one: half of what is free.
+_DYNAMIC = 0.45
 
-# How many times as fast a cell with one bit is programmed and read; bits of a cell elsewhere, the commonest first.
-_SLC_PROGRAMS, _SLC_READS = 4.0, 2.0
+# How many times as fast a cell with one bit is programmed, where nothing tells it.
+_SLC_PROGRAMS = 4.0
+# The same of a read.
+_SLC_READS = 2.0
 BITS = (3, 4, 2)
+"""Bits of a cell outside the cache, the commonest first."""
 
 
 class Structures:
@@ -265,12 +279,12 @@ class Structures:
 
     @cached_property
     def _signs_of_loading(self) -> tuple[bool, float]:
-        return signs_of_loading(self.calibration)
+        return _signs_of_loading(self.calibration)
 
     @cached_property
     def hits(self) -> float:
         """Share of reads that find their piece of the map."""
-        return hits_of(self.calibration)
+        return _hits_of(self.calibration)
 
     def schemes(self) -> list[str]:
         """Translation layers that reads tell apart: where pages lie, and what a look-up costs."""
@@ -483,3 +497,37 @@ class Structures:
             sizes = [self.calibration.capacity_bytes / rows for rows in _BLOCK_ROWS]
             return list(dict.fromkeys(max(round(size / row), 4) for size in sizes))
         return [128, *(pages for pages in _BLOCK_PAGES if pages != 128)]
+
+
+def _signs_of_loading(calibration: Calibration) -> tuple[bool, float]:
+    """Whether reads are of two kinds, and the share of its time that the same read takes again.
+
+    Of the slower kind, if there are two.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        What was measured of a drive.
+    """
+    read = calibration["read-block"].levels["read"]
+    again = calibration["read-block-again"].levels["read"]
+    if _TWO_KINDS < read.p90_ns / read.p10_ns < _OTHER_WAITS:
+        return True, again.p90_ns / read.p90_ns
+    return False, again.p50_ns / read.p50_ns
+
+
+def _hits_of(calibration: Calibration) -> float:
+    """Share of reads that find their piece of the map, by where the mean lies between the two kinds.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        What was measured of a drive.
+    """
+    read = calibration["read-block"].levels["read"]
+    if read.p90_ns < _TWO_KINDS * read.p10_ns:
+        return _MAP_SHARE
+    # What more than half of the reads do is their median; the rarer kind shows at the end.
+    loads = read.p50_ns > math.sqrt(read.p10_ns * read.p90_ns)
+    found, loaded = (read.p10_ns, read.p50_ns) if loads else (read.p50_ns, read.p90_ns)
+    return float(np.clip((loaded - read.mean_ns) / (loaded - found), 0.01, 0.99))

@@ -17,7 +17,7 @@ from flashwright.probing.session import Asked, ProbeResult
 from flashwright.target.counters import told as told_by_counters
 from flashwright.target.target import Target
 from flashwright.twin.check import Check
-from flashwright.twin.making import Twin
+from flashwright.twin.twin import Twin
 
 __all__ = ["announce", "line", "plan_json", "show", "show_check", "show_plan", "show_twin"]
 

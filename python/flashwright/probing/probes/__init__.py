@@ -1,6 +1,7 @@
 """Probes: questions to a closed drive, and what its response times show.
 
-A probe is a file here and a line in the list below. It works on a :class:`flashwright.Target` alone.
+A probe is a line in the list below and a file here, or a package whose docstring says how it decides. What several of
+them use lies in ``shared``. A probe works on a :class:`flashwright.Target` alone.
 """
 
 from __future__ import annotations

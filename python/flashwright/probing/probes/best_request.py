@@ -12,12 +12,13 @@ import numpy as np
 from flashwright.characterization.base import Bench, too_small
 from flashwright.characterization.depth_and_size import DepthAndSize, DepthAndSizeResult, Grid
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
 from flashwright.target.question import Context, Cost, kib
 
 __all__ = ["BestRequest"]
 
-# Bandwidths of repeated runs differ by less than this on an idle drive (ours); a grid in which nothing differs by
-# more has no best point.
+# The highest bandwidth over the lowest, below which a grid has no best point. Chosen: bandwidths of repeated runs
+# differ by less on an idle drive.
 _FLAT = 1.05
 
 
@@ -67,19 +68,19 @@ def _finding(grids: tuple[Grid, ...]) -> Finding:
         f"{grid.kind}s {kib(grid.best_size_bytes)} with {grid.best_depth} outstanding"
         for grid in grids
     )
-    return Finding(
+    return verdicts.found(
         "best-request",
-        "found",
         size,
         "B",
-        confidence=_sureness(grids),
-        why=f"shortest response at 90 % of the highest bandwidth: {pairs}",
-        plots=plots,
-        figures={"best_size_bytes": size, "best_depth_requests": depth} | _depths(grids),
+        None,
+        _sureness(grids),
+        f"shortest response at 90 % of the highest bandwidth: {pairs}",
+        plots,
+        {"best_size_bytes": size, "best_depth_requests": depth} | _depths(grids),
     )
 
 
-# A size's own peak: what it reaches at the best depth that was tried.
+# Share of a size's own highest bandwidth from which on a depth is enough, as the experiment has it.
 _NEAR_PEAK = 0.9
 
 

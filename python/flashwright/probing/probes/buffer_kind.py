@@ -6,31 +6,37 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Plot, Series, unknown
-from flashwright.probing.probes.edges import center
-from flashwright.probing.probes.read_buffer import reach
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.buffers import buffer_region
+from flashwright.probing.probes.shared.edges import center
+from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost, kib
 from flashwright.target.target import FILL_BYTES, Target
 
 __all__ = ["BufferKind"]
 
-Array = npt.NDArray[np.float64]
 
+# Bytes of the smallest writes.
 _SMALLEST_BYTES = 4096
-# Writes that fill the buffer once. Ours: the least is more than twice the chips that write at the same time in drives
-# that we know of (40), for what is on its way to flash already is replaced by no cache; the most keeps a run at
-# seconds on most drives.
-_LEAST_WRITES, _MOST_WRITES = 100, 4096
-# A run writes this many buffers full; what counts is its last third, when a buffer that keeps all of it has been full
-# for long.
+# Writes that fill the buffer once, at least. Chosen: more than twice the chips that write at the same time in drives
+# that we know of (40), since what is on its way to flash already is replaced by no cache.
+_LEAST_WRITES = 100
+# The same at most. Chosen: a run takes seconds on most drives.
+_MOST_WRITES = 4096
+# A run writes this many buffers full. Chosen: in its last third, which counts, a buffer that keeps all of it has been
+# full for long.
 _FILLS = 2
 # The first writes of a run, which find room.
 _FIRST = 16
-# Times of a write that finds room: above the first, writes wait for flash; below the second they do not. That others
-# wait must be clearer before it counts that these do not.
-_WAITS, _FREE, _OTHERS_WAIT = 1.5, 1.25, 2.0
+# In times of a write that finds room: above this, writes wait for flash. Chosen: beyond the noise of means.
+_WAITS = 1.5
+# Below this they do not wait. Chosen: a gap to the above, in which there is no verdict.
+_FREE = 1.25
+# Writes at separate places must wait for so long before it counts that those at two places do not. Chosen: clearer than
+# the above.
+_OTHERS_WAIT = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +84,9 @@ class BufferKind:
         sizes = _sizes(context, buffer)
         runs = 2 * _trials(context)
         return Cost(
-            bytes_written=reach(context.target) + len(sizes) * runs * _FILLS * buffer,
+            bytes_written=buffer_region(context.target) + len(sizes) * runs * _FILLS * buffer,
             requests=sum(_FILLS * buffer // size + 2 for size in sizes) * runs
-            + reach(context.target) // FILL_BYTES,
+            + buffer_region(context.target) // FILL_BYTES,
         )
 
     def run(self, context: Context) -> list[Finding]:
@@ -88,17 +94,17 @@ class BufferKind:
         known = context.known.get("write-buffer")
         if known is not None and known.verdict == "absent":
             why = "no write buffer"
-            return [Finding("buffer-kind", "absent", None, "", None, None, known.confidence, why)]
+            return [verdicts.absent("buffer-kind", "", known.confidence, why)]
         buffer = context.size("write-buffer")
         if buffer is None:
             why = "the size of the write buffer is not known"
             return [unknown("buffer-kind", why)]
         target, rng = context.target, context.rng(self.NAME)
         sizes = _sizes(context, buffer)
-        if not sizes or 2 * _FILLS * buffer > reach(target):
+        if not sizes or 2 * _FILLS * buffer > buffer_region(target):
             why = f"no runs of writes of whole blocks fit {kib(buffer)} of buffer and the target"
             return [unknown("buffer-kind", why)]
-        target.fill(end_bytes=reach(target))
+        target.fill(end_bytes=buffer_region(target))
         asked = []
         for at, size in enumerate(sizes):
             runs = _ask(target, size, _FILLS * buffer // size, _trials(context), rng)
@@ -128,7 +134,7 @@ def _ask(target: Target, size: int, writes: int, trials: int, rng: np.random.Gen
     start = 1 << 20
     while start < writes * size:
         start *= 2
-    start = min(start, reach(target))
+    start = min(start, buffer_region(target))
     arms = np.arange(writes) % 2 * size, np.arange(writes) * size
     kinds = np.append(np.ones(writes, np.uint8), 3)
     tails, free = np.empty((2, trials)), []
@@ -136,7 +142,7 @@ def _ask(target: Target, size: int, writes: int, trials: int, rng: np.random.Gen
     target.flush()
     for at in range(trials):
         for arm in rng.permutation(2):
-            base = int(rng.integers(0, reach(target) // start)) * start
+            base = int(rng.integers(0, buffer_region(target) // start)) * start
             latency = target.play(kinds, np.append(base + arms[arm], 0), size).latency_ns[:-1]
             latency = np.maximum(latency, 1.0)
             free.append(latency[:_FIRST])
@@ -178,6 +184,4 @@ def _decide(runs: _Runs, rng: np.random.Generator) -> Finding:
         value, why = "cache", f"{seen}: data written again is replaced in RAM"
     else:
         value, why = "buffer", f"{seen}: all data goes to flash in order"
-    return Finding(
-        "buffer-kind", "found", value, "", None, None, max(fifo, cache), why, plots, figures
-    )
+    return verdicts.found("buffer-kind", value, "", None, max(fifo, cache), why, plots, figures)

@@ -21,36 +21,34 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.overwriting import write_and_flush
+from flashwright.target.arrays import MIB, Array
 from flashwright.target.question import Context, Cost, kib
-from flashwright.target.stats import mad
-from flashwright.target.target import Target
+from flashwright.target.stats import mad, resampled
 
-__all__ = ["ClusteredPage", "write_and_flush"]
+__all__ = ["ClusteredPage"]
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
-_MIB = 1 << 20
-_FLUSH = 3
-_WRITE = 1
-# Step of the sizes and how many of them. Periods of four steps and more with four multiples in range are found well
-# (algorithms.md 8.1, verified there), so that these reach 2, 8, 64, 256 KiB and 1 MiB; shorter ones are left to direct
-# writes. The last is for what no published drive has (Kim 2011: 16 to 128 KiB), and is tried only if nothing was found.
+# Steps of the sizes, bytes, and how many of each. Source: periods of four steps and more with four multiples in range
+# are found well (algorithms.md 8.1, verified there), so that these reach 2, 8, 64, 256 KiB and 1 MiB; shorter ones are
+# left to direct writes. The last is for what no published drive has (Kim 2011: 16 to 128 KiB), and is tried only if
+# nothing was found.
 _SCALES = ((512, 64), (2048, 128), (4096, 256), (32768, 128))
-# A period stands out whose summed drops are this many deviations (algorithms.md 8.1 asks for 6 since it decides by it;
-# here direct writes decide, so that a weaker one may be proposed).
+# Deviations of the summed drops of a period that is proposed. Chosen: algorithms.md 8.1 asks for 6 since it decides by
+# it; here direct writes decide, so that a weaker one may be proposed.
 _PROPOSED_Z = 4.0
+# Periods that are proposed at most.
 _PROPOSALS = 6
-# The two differences, each by itself, in deviations of bootstrapped medians. Some hundred sizes are tried, both have to
-# hold: 4 leaves less than one chance in a million.
+# Deviations of bootstrapped medians that each of the two differences needs. Derived: some hundred sizes are tried and
+# both have to hold, so that 4 leaves less than one chance in a million.
 _CLEAR_Z = 4.0
-# Less than this many deviations at either end is no reason to look closer.
+# Deviations at either end from which on a closer look is worth it. Chosen.
 _HINT_Z = 1.0
-# The read costs both ends alike; a size that is one and a half clustered pages shows it at every other place of one
-# end, half as much at the most.
+# The smaller of the two differences over the larger, at least. Derived: the read costs both ends alike; a size that is
+# one and a half clustered pages shows it at every other place of one end, half as much at most.
 _ALIKE = 0.5
 # Resamplings of the repeats.
 _ROUNDS = 200
@@ -70,38 +68,12 @@ class _Effort:
     """Of the target, that is filled and written to."""
 
 
-# Kim 2011 writes 64 times. The others are ours: the weakest drive that we drew (a read of 40 us beside a program of 1.5
+# Source: Kim 2011 writes 64 times. Measured: the weakest drive that we drew (a read of 40 us beside a program of 1.5
 # ms, 7 % noise) takes some 700 writes for 4 deviations.
 _EFFORTS = {
     "quick": _Effort(24, 64, 1024, 1 << 30),
     "full": _Effort(64, 128, 2048, 4 << 30),
 }
-
-
-def write_and_flush(target: Target, offsets_bytes: Ints, sizes_bytes: Ints) -> Array:
-    """Write and flush in turn.
-
-    Parameters
-    ----------
-    target : Target
-        The drive.
-    offsets_bytes, sizes_bytes : array of int
-        One a write.
-
-    Returns
-    -------
-    array of float64
-        From the hand-over of each write to the end of its flush, nanoseconds.
-
-    Examples
-    --------
-    >>> with Target("sim:default") as drive:
-    ...     write_and_flush(drive, np.array([0, 4096]), np.array([4096, 4096])).size
-    2
-    """
-    kinds = np.tile(np.array([_WRITE, _FLUSH], np.uint8), offsets_bytes.size)
-    times = target.play(kinds, np.repeat(offsets_bytes, 2), np.repeat(sizes_bytes, 2))
-    return (times.ended_ns[1::2] - times.submitted_ns[0::2]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +136,7 @@ class _Arms:
     def resampled(self, rng: np.random.Generator, rounds: int) -> tuple[Array, Array, Array]:
         """Resamplings of the three kinds, each of (rounds, writes)."""
         whole, end, start = (
-            values[rng.integers(0, values.size, (rounds, values.size))]
+            resampled(values, rng, rounds)
             for values in (self.whole_ns, self.short_end_ns, self.short_start_ns)
         )
         return whole, end, start
@@ -233,7 +205,7 @@ class ClusteredPage:
         looks = 30 * effort.places + 2 * effort.places_max
         direct = sum(looks * max(step * count // 16, 32 << 10) for step, count in scales)
         writes = sum(effort.repeats * count + looks for _, count in scales)
-        return Cost(0, region + sweeps + direct, region // _MIB + 2 * writes)
+        return Cost(0, region + sweeps + direct, region // MIB + 2 * writes)
 
     def run(self, context: Context) -> list[Finding]:
         """Propose by Procedure 1 at finer and coarser steps, decide by direct writes, and confirm at other places."""
@@ -372,13 +344,11 @@ class _Search:
             f"flush; one that lacks a block at its end costs {clarity.end_share:.1%} more, at its start "
             f"{clarity.start_share:.1%}: the rest is read first. No divisor of it shows that."
         )
-        return Finding(
+        return verdicts.found(
             "clustered-page",
-            "found",
             size_bytes,
             "B",
-            float(size_bytes - self.block_bytes),
-            float(size_bytes + self.block_bytes),
+            (float(size_bytes - self.block_bytes), float(size_bytes + self.block_bytes)),
             self._confidence(arms, below),
             why,
             (*self._plots(size_bytes), self._direct_plot(arms)),

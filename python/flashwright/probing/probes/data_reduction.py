@@ -23,18 +23,17 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Plot, Series, unknown
-from flashwright.probing.probes.cliffs import size_of
-from flashwright.probing.probes.overwriting import LEAST_BYTES
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, stream_write_size
+from flashwright.target.arrays import Array
 from flashwright.target.contents import NOISE, QUARTER, REPEATED, ZEROS, Contents
 from flashwright.target.question import UNTESTED, Context, Cost
 from flashwright.target.stats import chance_above
 
 __all__ = ["DataReduction"]
 
-Array = npt.NDArray[np.float64]
 
 _CONTROL = "noise"
 _KINDS: Mapping[str, Contents] = {
@@ -44,21 +43,33 @@ _KINDS: Mapping[str, Contents] = {
     _CONTROL: NOISE,
 }
 """What stands between two batches of noise; the last is the control."""
-# Rounds of all kinds, and what they may take of the drive. A batch is larger than the RAM, as far as that goes.
+# Rounds of all kinds of data. Chosen: eight that are all above the control leave next to no chance.
 _ROUNDS = {"quick": 8, "full": 16}
+# Share of the drive that all batches may take. Chosen: no cleaning begins.
 _SHARE = 0.75
-_BATCH, _TIMES_RAM = 16 << 20, 4
+# Bytes of a batch, as far as the drive has room.
+_BATCH = 16 << 20
+# And in times of the RAM, if that is more. Chosen: RAM hides a quarter at most.
+_TIMES_RAM = 4
+# Requests outstanding. Chosen: what SATA drives take.
 _DEPTH = 32
-# What was never written is read as fast as the link goes: so much of the end of the drive.
+# Bytes at the end of the drive that are never written, so that they are read as fast as the link goes.
 _UNWRITTEN = 64 << 20
-# A gain from which on data make a difference: the quarter should give up to four times. And what speaks against chance:
-# eight rounds that are all above all of the control have a chance of 0.0001.
-_GAIN, _CHANCE = 1.12, 0.002
-# A link that is less than this many times as fast as the writes hides what they gain.
+# A gain from which on data make a difference. Chosen: beyond the noise of batches; the quarter should give up to four
+# times.
+_GAIN = 1.12
+# The level of the Mann-Whitney test. Derived: eight rounds that are all above all of the control have a chance of
+# 0.0001.
+_CHANCE = 0.002
+# A link that is less than this many times as fast as the writes hides what they gain. Chosen: above the least gain.
 _ROOM = 1.3
-# Filled and overwritten at random, so many capacities; the speed is that of the last part.
-_OVERWRITTEN, _LAST = 0.5, 1 / 3
+# Capacities that are overwritten at random after a fill. Chosen: more than the spare space, so that the drive cleans.
+_OVERWRITTEN = 0.5
+# The part of them whose speed counts: the last.
+_LAST = 1 / 3
+# What the drive is filled with, one after the other.
 _FILLS = (_CONTROL, "quarter", "repeated", _CONTROL)
+# The surest verdict. Chosen: other makes may differ in what is compared.
 _SUREST = 0.95
 
 
@@ -79,7 +90,7 @@ class DataReduction:
         filled = 0
         if context.mode == "full" and _may_fill(context):
             filled = int(len(_FILLS) * (1 + _OVERWRITTEN) * context.target.capacity_bytes)
-        requests = (2 * written + filled) // size_of(context) + 4 * rounds * len(_KINDS)
+        requests = (2 * written + filled) // stream_write_size(context) + 4 * rounds * len(_KINDS)
         return Cost(written + _UNWRITTEN, written + filled, requests)
 
     def run(self, context: Context) -> list[Finding]:
@@ -105,7 +116,7 @@ def _may_fill(context: Context) -> bool:
 
 def _plan(context: Context) -> tuple[int, int]:
     """Rounds, and bytes of a batch in whole writes."""
-    size = size_of(context)
+    size = stream_write_size(context)
     rounds = _ROUNDS[context.mode]
     room = int(_SHARE * context.target.capacity_bytes) // (rounds * 2 * len(_KINDS) + 1)
     ram = context.size("write-buffer") or 0
@@ -118,7 +129,7 @@ class _Turns:
     def __init__(self, context: Context) -> None:
         self.context, self.target = context, context.target
         self.rounds, self.batch = _plan(context)
-        self.size = size_of(context)
+        self.size = stream_write_size(context)
         names = list(_KINDS)
         # The order of the kinds changes from round to round.
         self.order = [
@@ -158,8 +169,8 @@ class _Turns:
         offsets = np.arange(first, beyond, self.size)
         if not offsets.size:
             return 0.0
-        took = self.target.play("read", offsets, self.size, depth=_DEPTH).duration_ns
-        return offsets.size * self.size / max(took, 1.0) * 1e9
+        times = self.target.play("read", offsets, self.size, depth=_DEPTH)
+        return times.rate(offsets.size * self.size)
 
     def seen(self) -> _Seen:
         """Write all, read all, and look how fast the link is."""
@@ -254,22 +265,18 @@ class _Seen:
                         "zeros": "only zeros take it less time: it notes them, and compresses nothing.",
                     }[value]
                 )
-                found.append(
-                    Finding(name, "found", value, "", None, None, _SUREST, why, plots, figures)
-                )
+                found.append(verdicts.found(name, value, "", None, _SUREST, why, plots, figures))
             elif hides:
                 found.append(unknown(name, nothing, "", plots, **figures))
             else:
                 why = f"{self.text}: it does the same with all data."
-                found.append(
-                    Finding(name, "absent", None, "", None, None, UNTESTED, why, plots, figures)
-                )
+                found.append(verdicts.absent(name, "", UNTESTED, why, plots, figures))
         return found
 
 
 def _overwritten(context: Context, seen: _Seen) -> list[Finding]:
     """The speed of random overwrites on a drive that holds only data of a kind, and cleans."""
-    target, size = context.target, size_of(context)
+    target, size = context.target, stream_write_size(context)
     slots = target.capacity_bytes // size
     count = int(_OVERWRITTEN * slots)
     rates: list[float] = []
@@ -280,12 +287,12 @@ def _overwritten(context: Context, seen: _Seen) -> list[Finding]:
         if not target.purge():
             return seen.decide()
         took = target.play("write", np.arange(slots) * size, size, depth=_DEPTH, data=data)
-        fills.append(slots * size / max(took.duration_ns, 1.0) * 1e9)
+        fills.append(took.rate(slots * size))
         places = rng.integers(0, slots, count) * size
         first = count - max(int(_LAST * count), 1)
         target.play("write", places[:first], size, depth=_DEPTH, data=data)
         last = target.play("write", places[first:], size, depth=_DEPTH, data=data)
-        rates.append((count - first) * size / max(last.duration_ns, 1.0) * 1e9)
+        rates.append(last.rate((count - first) * size))
         context.progress(0.5 + 0.5 * (at + 1) / len(_FILLS))
     noise = float(np.sqrt(rates[0] * rates[-1]))
     differs = max(rates[0], rates[-1]) / min(rates[0], rates[-1])
@@ -305,14 +312,10 @@ def _overwritten(context: Context, seen: _Seen) -> list[Finding]:
         )
         if gain >= max(_GAIN, 1 + 3 * (differs - 1)):
             why += ": it leaves the drive more room."
-            found.append(
-                Finding(name, "found", "yes", "", None, None, UNTESTED, why, plots, figures)
-            )
+            found.append(verdicts.found(name, "yes", "", None, UNTESTED, why, plots, figures))
         elif cleans and differs < _GAIN:
             why += ": it leaves the drive no more room."
-            found.append(
-                Finding(name, "absent", None, "", None, None, UNTESTED, why, plots, figures)
-            )
+            found.append(verdicts.absent(name, "", UNTESTED, why, plots, figures))
         else:
             why += ": cleaning does not slow it down enough to tell."
             found.append(unknown(name, why, "", plots, **figures))

@@ -21,38 +21,57 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.edges import center
-from flashwright.probing.probes.ram import NO_PROGRAM, READS, REPEATS, after_rests
-from flashwright.probing.probes.read_buffer import reach
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.buffers import (
+    NO_PROGRAM,
+    READS,
+    REPEATS,
+    after_rests,
+    buffer_region,
+)
+from flashwright.probing.probes.shared.edges import center
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
-from flashwright.target.stats import chance_above
+from flashwright.target.stats import chance_above, resampled
 from flashwright.target.target import FILL_BYTES, Target
 
 __all__ = ["Flush"]
 
-Array = npt.NDArray[np.float64]
 
-# Pauses between a burst and its flush, in times of that flush without a pause: by the last, any drive that empties its
-# buffer as fast as it can is done several times over.
+# Pauses between a burst and its flush, in times of that flush without a pause. Chosen: by the last, any drive that
+# empties its buffer as fast as it can is done several times over.
 _PAUSES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-# And one for drives that wait until nothing is asked of them. Ours: such work starts after tens of milliseconds to
-# seconds.
+# One more pause, nanoseconds, for drives that wait until nothing is asked of them. Chosen: such work starts after tens
+# of milliseconds to seconds.
 _LONG_NS = {"quick": 1e9, "full": 5e9}
-# Shares of the flush without a pause: below the first the buffer emptied itself, above the second it kept what it had.
-_EMPTIED, _KEPT = 0.4, 0.6
-# What more of the data a flush must take longer for, and how much longer, before its time counts as that of the data.
-_MANY_WRITES, _GROWS = 32, 1.5
-# The quantile that stands for a flush without cleaning.
+# What is left of the flush, as a share of it without a pause, below which the buffer emptied itself. Chosen.
+_EMPTIED = 0.4
+# The same, above which the buffer kept what it had. Chosen: a gap to the above, in which there is no verdict.
+_KEPT = 0.6
+# Writes before a flush whose time is compared with that after one small write.
+_MANY_WRITES = 32
+# How many times as long such a flush takes, at least, if its time is that of the data. Chosen: 32 times the data take
+# more than half as long again, unless a fixed cost governs.
+_GROWS = 1.5
+# The quantile of the times of flushes that stands for those without cleaning. Chosen: cleaning strikes fewer than the
+# rest.
 _LOW = 0.25
+# Share of the buffer that a burst fills. Chosen: it must fit.
 _FILLED = 0.9
-# A write that fits in any buffer.
+# Bytes of a write that fits in any buffer.
 _SMALL = 16 << 10
+# Bytes of the smallest write.
 _SMALLEST = 4096
-# Writes that are tried where the page is not known.
+# Sizes of writes that are tried where the page is not known, bytes.
 _SIZES = (16 << 10, 32 << 10, 64 << 10)
+# The chance below which one set of times lies above another (Mann-Whitney). Chosen: several are asked of each drive.
+_CHANCE = 0.001
+# Share of the resamplings that a verdict needs. Chosen.
+_AGREE = 0.9
+# Resamplings of a median or quantile.
+_ROUNDS = 500
 
 
 class Flush:
@@ -79,8 +98,8 @@ class Flush:
         page = context.size("clustered-page") or sum(_SIZES)
         return Cost(
             bytes_read=READS * page,
-            bytes_written=reach(context.target) + bursts * burst + more + REPEATS * page,
-            requests=reach(context.target) // FILL_BYTES
+            bytes_written=buffer_region(context.target) + bursts * burst + more + REPEATS * page,
+            requests=buffer_region(context.target) // FILL_BYTES
             + 3 * bursts
             + (_MANY_WRITES + 5) * trials
             + 6 * REPEATS
@@ -94,16 +113,14 @@ class Flush:
         target.flush()
         count = 64
         nothing = target.play("flush", np.zeros(count, np.int64), 0).latency_ns
-        draws = np.median(nothing[rng.integers(0, count, (500, count))], axis=1)
+        draws = np.median(resampled(nothing, rng, _ROUNDS), axis=1)
         low, high = (float(bound) for bound in np.quantile(draws, [0.025, 0.975]))
         value = float(np.median(nothing))
-        time = Finding(
+        time = verdicts.found(
             "flush-time",
-            "found",
             value,
             "ns",
-            low,
-            high,
+            (low, high),
             float(np.mean(np.abs(draws - value) <= max(0.1 * value, 1.0))),
             f"median of {count} flushes with nothing to write",
         )
@@ -111,7 +128,7 @@ class Flush:
         if known is not None and known.verdict == "absent":
             why = "no write buffer: acknowledged data is on flash"
             rest = [
-                Finding(name, "absent", None, "", None, None, known.confidence, why)
+                verdicts.absent(name, "", known.confidence, why)
                 for name in ("write-buffer-drain", "flush-honoured")
             ]
             return [rest[0], time, rest[1]]
@@ -119,12 +136,12 @@ class Flush:
         if buffer is None and not _seems_to_wait(known):
             why = "the size of the write buffer is not known, and no flush was seen to wait"
             return [unknown("write-buffer-drain", why), time, _unwritten(context, why, rng)]
-        target.fill(end_bytes=reach(target))
+        target.fill(end_bytes=buffer_region(target))
         burst = context.up(_SMALL) if buffer is None else context.down(_FILLED * buffer)
         trials = _trials(context)
         wrote, at_once = _after(target, burst, 0.0, trials, rng)
         honoured = _honoured(at_once, wrote, nothing, known, burst, rng)
-        if chance_above(at_once, nothing) > 0.001:
+        if chance_above(at_once, nothing) > _CHANCE:
             why = "a flush takes no longer when the buffer holds data, so it shows nothing about the buffer"
             return [unknown("write-buffer-drain", why), time, honoured]
         typical = center(at_once)[0]
@@ -160,24 +177,24 @@ def _seems_to_wait(buffer: Finding | None) -> bool:
 def _unwritten(context: Context, blind: str, rng: np.random.Generator) -> Finding:
     """Whether writes after rests end, with their flushes, before anything can have been programmed."""
     target, page = context.target, context.size("clustered-page")
-    target.fill(end_bytes=reach(target))
+    target.fill(end_bytes=buffer_region(target))
     # Parts of pages read the rest first, so where those are not known some sizes are tried.
     for size in _SIZES if page is None else (page,):
-        took, reads = after_rests(target, size, reach(target), rng)
-        wrote = np.median(took[rng.integers(0, took.size, (500, took.size))], axis=1)
-        read = np.median(reads[rng.integers(0, reads.size, (500, reads.size))], axis=1)
+        took, reads = after_rests(target, size, buffer_region(target), rng)
+        wrote = np.median(resampled(took, rng, _ROUNDS), axis=1)
+        read = np.median(resampled(reads, rng, _ROUNDS), axis=1)
         agree = float(np.mean(wrote < NO_PROGRAM * read))
         seen = (
             f"after a rest {kib(size)} are written and flushed in {np.median(took) / 1e3:,.0f} us, and read in "
             f"{np.median(reads) / 1e3:,.0f}"
         )
-        if agree >= 0.9:
+        if agree >= _AGREE:
             break
     figures = {
         "rested_flushed_ns": float(np.median(took)),
         "read_alike_ns": float(np.median(reads)),
     }
-    if agree < 0.9:
+    if agree < _AGREE:
         return unknown(
             "flush-honoured", f"{blind}; {seen}: too close to distinguish", "", (), **figures
         )
@@ -185,9 +202,7 @@ def _unwritten(context: Context, blind: str, rng: np.random.Generator) -> Findin
         f"{seen}: no flash is programmed in that time, so a flush does not wait for it; or the buffer outlives a loss "
         "of power"
     )
-    return Finding(
-        "flush-honoured", "found", "no", "", None, None, min(agree, UNTESTED), why, (), figures
-    )
+    return verdicts.found("flush-honoured", "no", "", None, min(agree, UNTESTED), why, (), figures)
 
 
 def _trials(context: Context) -> int:
@@ -200,7 +215,7 @@ def _after(
     """Times of writes to an emptied buffer, and of the flush a pause after each."""
     wrote, flushed = np.empty(count), np.empty(count)
     target.flush()
-    places = reach(target) // burst
+    places = buffer_region(target) // burst
     first = int(rng.integers(0, places))
     for at in range(count):
         offset = (first + at) % places * burst
@@ -216,7 +231,7 @@ def _room(
 ) -> Array:
     """Times of a burst in three rows: into an emptied buffer, right after another burst, and a pause after another."""
     took = np.empty((3, count))
-    places = reach(target) // burst
+    places = buffer_region(target) // burst
     first = int(rng.integers(0, places))
 
     def write(at: int) -> float:
@@ -243,7 +258,7 @@ def _grown(
 ) -> Array:
     """Times of a flush a pause after one small write, and after many writes, in two rows."""
     took = np.empty((2, count))
-    places = reach(target) // (_MANY_WRITES * each)
+    places = buffer_region(target) // (_MANY_WRITES * each)
     first = int(rng.integers(0, places))
     target.flush()
     for at in range(count):
@@ -274,19 +289,18 @@ def _held(lazy: Finding, room: Array | None, grown: Array, rng: np.random.Genera
     figures = dict(lazy.figures)
     small, many = (float(np.quantile(row, _LOW)) for row in grown)
     figures |= {"flush_of_small_ns": small, "flush_of_many_ns": many}
-    if room is not None and chance_above(room[1], room[0]) < 0.001:
-        count = room.shape[1]
+    if room is not None and chance_above(room[1], room[0]) < _CHANCE:
         free, full, later = (
-            np.quantile(row[rng.integers(0, count, (500, count))], _LOW, axis=1) for row in room
+            np.quantile(resampled(row, rng, _ROUNDS), _LOW, axis=1) for row in room
         )
         taken = (later - free) / np.maximum(full - free, 1.0)
         figures["room_taken"] = float(np.median(taken))
         seen = f"another burst then waits {max(figures['room_taken'], 0):.0%} of what it waits without a pause"
         full_share, free_share = float(np.mean(taken > _KEPT)), float(np.mean(taken < _EMPTIED))
-        if full_share >= 0.9:
+        if full_share >= _AGREE:
             sure = min(lazy.confidence, full_share)
             return replace(lazy, confidence=sure, why=f"{lazy.why}; {seen}", figures=figures)
-        if free_share >= 0.9:
+        if free_share >= _AGREE:
             why = (
                 f"{seen}: it empties by itself. That a flush takes as long after a pause as at once is not for the "
                 "buffer: it may write a part of the map"
@@ -294,14 +308,14 @@ def _held(lazy: Finding, room: Array | None, grown: Array, rng: np.random.Genera
             return replace(lazy, value="eager", confidence=free_share, why=why, figures=figures)
         why = f"{lazy.why}; but {seen}: neither all nor nothing"
         return unknown(lazy.parameter, why, "", lazy.plots, **figures)
-    rows = grown[:, rng.integers(0, grown.shape[1], (500, grown.shape[1]))]
+    rows = grown[:, rng.integers(0, grown.shape[1], (_ROUNDS, grown.shape[1]))]
     fewer, more = np.quantile(rows, _LOW, axis=2)
     grows = float(np.mean(more > _GROWS * np.maximum(fewer, 0.0)))
     seen = (
         f"after a pause a flush of {_MANY_WRITES} writes takes {many / 1000:,.0f} us more than an empty one, that of "
         f"one small write {small / 1000:,.0f} us"
     )
-    if grows >= 0.9:
+    if grows >= _AGREE:
         sure = min(lazy.confidence, grows)
         return replace(lazy, confidence=sure, why=f"{lazy.why}; {seen}", figures=figures)
     why = (
@@ -322,7 +336,7 @@ def _honoured(
     """Whether a flush takes as long as flash needs for what was in the buffer."""
     level, none = float(np.median(at_once)), float(np.median(nothing))
     figures = {"flush_after_burst_ns": level, "burst_ns": float(np.median(wrote))}
-    waits = chance_above(at_once, nothing) < 0.001
+    waits = chance_above(at_once, nothing) < _CHANCE
     # What the first write that does not fit waited for beyond the link: flash had the like of this burst to do.
     needed = 0.0 if buffer is None else float(buffer.figures.get("step_ns", 0.0))
     figures["programming_ns"] = needed
@@ -330,14 +344,14 @@ def _honoured(
     if buffer is not None and not known:
         # A program takes longer than a read in all flash there is, four times as a rule.
         needed = 4 * buffer.figures.get("read_ns", 0.0)
-    draws = np.median(at_once[rng.integers(0, at_once.size, (500, at_once.size))], axis=1)
+    draws = np.median(resampled(at_once, rng, _ROUNDS), axis=1)
     # A quarter: parts of pages and cleaning strike one more than the other; what does not wait takes next to nothing.
     long_enough = float(np.mean(draws - none >= needed / 4)) if needed else float(waits)
     seen = (
         f"a flush right after a write of {kib(burst)} takes {level / 1000:,.0f} us, an empty flush {none / 1000:,.0f} "
         "us"
     )
-    if waits and long_enough > 0.9:
+    if waits and long_enough > _AGREE:
         why = seen
         value, confidence = "yes", long_enough
     elif known and not waits and needed > 10 * max(none, 1.0):
@@ -351,7 +365,7 @@ def _honoured(
             f"{seen}, and programming takes about {needed / 1000:,.0f} us: too close to distinguish"
         )
         return unknown("flush-honoured", why, "", (), **figures)
-    return Finding("flush-honoured", "found", value, "", None, None, confidence, why, (), figures)
+    return verdicts.found("flush-honoured", value, "", None, confidence, why, (), figures)
 
 
 def _drain(
@@ -368,7 +382,7 @@ def _drain(
     """
     none = float(np.median(nothing))
     count = flushed.shape[1]
-    draws = rng.integers(0, count, (2, 500, count))
+    draws = rng.integers(0, count, (2, _ROUNDS, count))
     starts = np.quantile(flushed[0][draws[0]], _LOW, axis=1) - none
     levels = np.quantile(flushed, _LOW, axis=1) - none
     left = (np.quantile(flushed[-1][draws[1]], _LOW, axis=1) - none) / starts
@@ -387,7 +401,7 @@ def _drain(
         f"after {pauses[-1] / 1e9:.3g} s of pause a flush of {kib(burst)} takes {max(figures['left_share'], 0):.0%} "
         "of the time it takes at once"
     )
-    if max(emptied, kept) < 0.9:
+    if max(emptied, kept) < _AGREE:
         why = f"{seen}: neither all nor nothing"
         return unknown("write-buffer-drain", why, "", plots, **figures)
     if emptied > kept:
@@ -395,15 +409,6 @@ def _drain(
         value, why = "eager", f"{seen}: it empties by itself"
     else:
         value, why = "lazy", f"{seen}: it keeps its data until a flush"
-    return Finding(
-        "write-buffer-drain",
-        "found",
-        value,
-        "",
-        None,
-        None,
-        max(emptied, kept),
-        why,
-        plots,
-        figures,
+    return verdicts.found(
+        "write-buffer-drain", value, "", None, max(emptied, kept), why, plots, figures
     )

@@ -23,36 +23,50 @@ import itertools
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.edges import grid
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.edges import grid
+from flashwright.target.arrays import MIB, Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 from flashwright.target.stats import chance_above
 from flashwright.target.target import FILL_BYTES
 
 __all__ = ["MapReach"]
 
-Array = npt.NDArray[np.float64]
 
-_MIB = 1 << 20
+# Bytes of a read.
 _SIZE = 4096
-# One place is read in each of these; a span of more of them would skip pieces of the map.
-_GRAIN, _PLACES = _MIB, 16 << 10
-_SHORTEST = 16 * _MIB
-# Reads of a place: the first brings the map, the others are looked at. Each lies this far before the one before.
-_READS, _STEP = 4, 32 << 10
-# A read is slow from this many times the usual of the shortest spans on: loading a piece adds a read of flash.
+# One place is read in each of these bytes. Chosen: a piece of the map covers at least a quarter of it.
+_GRAIN = MIB
+# Places of the longest span. Chosen: all of 16 GiB; a longer span would skip pieces of the map.
+_PLACES = 16 << 10
+# Bytes of the shortest span. Chosen: its map fits in any RAM.
+_SHORTEST = 16 * MIB
+# Reads of a place: the first brings the map, the others are looked at.
+_READS = 4
+# How far each read of a place lies before the one before, bytes. Chosen: another page, the same piece of the map.
+_STEP = 32 << 10
+# A read is slow from this many times the usual of the shortest spans on. Derived: loading a piece adds a read of flash.
 _SLOW = 1.3
-# Shares of slow reads: up to the first a span is covered, from the second on it clearly is not.
-_COVERED, _BEYOND = 0.1, 0.4
-# Two runs may differ by this factor.
+# Share of slow reads up to which a span is covered. Chosen: strays under noise.
+_COVERED = 0.1
+# Share of slow reads from which on a span clearly is not. Chosen: far from the above.
+_BEYOND = 0.4
+# The reach by two runs may differ by this factor. Chosen: half of a step of the spans.
 _ALIKE = 1.25
+# The surest verdict. Chosen: other makes may load their map otherwise.
 _SUREST = 0.95
-# Places that are read twice; the largest cache of reads that is looked for, which others fill in between, and how far
-# apart the short ones of these lie; and what speaks against chance.
-_TWICE, _CACHE, _APART = 256, 64 << 20, 16 << 10
-_AGAIN, _CHANCE = 1.1, 1e-5
+# Places that are read twice.
+_TWICE = 256
+# The largest cache of reads that is looked for, bytes; other reads fill it in between.
+_CACHE = 64 << 20
+# How far apart the short ones of those lie, bytes.
+_APART = 16 << 10
+# How many times as long a place takes as when read again, from which on reads gain. Chosen: a tenth, as algorithms 8.3.
+_AGAIN = 1.1
+# The chance below which that is none (Mann-Whitney). Chosen.
+_CHANCE = 1e-5
 
 
 class MapReach:
@@ -73,7 +87,7 @@ class MapReach:
         longest = max(_spans(context), default=0)
         written = 0 if context.target.read_only else longest
         again = min(2 * (context.size("read-buffer") or _CACHE), longest // 2)
-        requests = reads + written // FILL_BYTES + again // _MIB + again // _APART + 2 * _TWICE
+        requests = reads + written // FILL_BYTES + again // MIB + again // _APART + 2 * _TWICE
         return Cost(reads * context.up(_SIZE) + 2 * again, written, requests)
 
     def run(self, context: Context) -> list[Finding]:
@@ -91,7 +105,7 @@ class MapReach:
             context.progress(0.45 * (at + 1))
         ends = [
             _read(context, _SHORTEST, start, rng)
-            for start in np.linspace(0, spans[-1] - _SHORTEST, 3).astype(np.int64) // _MIB * _MIB
+            for start in np.linspace(0, spans[-1] - _SHORTEST, 3).astype(np.int64) // MIB * MIB
         ]
         again = _again(context, spans[-1], rng)
         context.progress(1.0)
@@ -100,10 +114,10 @@ class MapReach:
 
 
 def _spans(context: Context) -> list[int]:
-    longest = min(context.target.capacity_bytes, _GRAIN * _PLACES) // _MIB * _MIB
+    longest = min(context.target.capacity_bytes, _GRAIN * _PLACES) // MIB * MIB
     if longest < 2 * _SHORTEST:
         return []
-    return sorted({*grid(_SHORTEST, longest, 2, _MIB), longest})
+    return sorted({*grid(_SHORTEST, longest, 2, MIB), longest})
 
 
 def _places(span: int) -> int:
@@ -132,13 +146,13 @@ def _again(context: Context, span: int, rng: np.random.Generator) -> float:
     """
     target, size = context.target, context.up(_SIZE)
     cached = context.size("read-buffer") or _CACHE
-    others = min(-(-2 * cached // _MIB), span // _MIB // 2)
-    places = rng.integers(others, span // _MIB, _TWICE) * _MIB
-    places += rng.integers(0, _MIB // size, _TWICE) * size
+    others = min(-(-2 * cached // MIB), span // MIB // 2)
+    places = rng.integers(others, span // MIB, _TWICE) * MIB
+    places += rng.integers(0, MIB // size, _TWICE) * size
     first = target.play("read", places, size).latency_ns
     # Long reads and short ones: a cache may keep only some of them.
-    target.play("read", np.arange(others) * _MIB, _MIB)
-    target.play("read", np.arange(others * _MIB // _APART) * _APART, size)
+    target.play("read", np.arange(others) * MIB, MIB)
+    target.play("read", np.arange(others * MIB // _APART) * _APART, size)
     second = target.play("read", places, size).latency_ns
     if chance_above(first, second) > _CHANCE:
         return 1.0
@@ -236,8 +250,8 @@ def _decide(
         why = f"{seen}: no span is too long for the map, which is all in RAM or costs next to nothing to load."
         sure = min(1 - float(mean.max()), _SUREST)
         return [
-            Finding("map-reach", "absent", None, "B", None, None, sure, why, plot(), figures),
-            Finding("map-miss", "absent", None, "ns", None, None, sure, why, (), figures),
+            verdicts.absent("map-reach", "B", sure, why, plot(), figures),
+            verdicts.absent("map-miss", "ns", sure, why, (), figures),
         ]
     if any(last is None for last, _, _ in found):
         return told(f"{seen}: between all and nothing.")
@@ -262,14 +276,12 @@ def _decide(
     )
     mark = Mark(reach, "reach of the map")
     return [
-        Finding("map-reach", "found", round(reach), "B", low, high, sure, why, plot(mark), figures),
-        Finding(
+        verdicts.found("map-reach", round(reach), "B", (low, high), sure, why, plot(mark), figures),
+        verdicts.found(
             "map-miss",
-            "found",
             round(miss),
             "ns",
-            float(np.quantile(slow, 0.25)) - fast,
-            float(np.quantile(slow, 0.75)) - fast,
+            (float(np.quantile(slow, 0.25)) - fast, float(np.quantile(slow, 0.75)) - fast),
             sure,
             why,
             (),

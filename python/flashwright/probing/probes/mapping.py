@@ -19,50 +19,76 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.in_turns import LEAST_GAIN, ROUNDS_MOST, Turns, in_turns
-from flashwright.probing.probes.kind import HISTORY_SHARE, history_of
-from flashwright.probing.probes.overwriting import LEAST_BYTES, synced_size
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, synced_size
+from flashwright.target.arrays import Array, Ints
 from flashwright.target.question import Context, Cost, kib
-from flashwright.target.stats import change_point
-from flashwright.target.target import Target
+from flashwright.target.stats import change_point, steadiness
+from flashwright.target.target import Kind, Target
 
-__all__ = ["Curve", "Mapping", "curve", "curves_say"]
+__all__ = [
+    "Curve",
+    "Mapping",
+    "Turns",
+    "alternating_writes",
+    "curve",
+    "curves_say",
+]
 
-Array = npt.NDArray[np.float64]
 Policy = Literal["page", "log-block"]
 
-# Section 4.2.2: 64 KiB at random. The queue depth is not stated there; 32 is what SATA drives take (algorithm 8.7).
+# Bytes of a write of the curves (Section 4.2.2).
 _SIZE = 64 << 10
+# Requests outstanding. Source: not stated there; 32 is what SATA drives take (algorithm 8.7).
 _DEPTH = 32
+# Shares of the address space that the curves are of (Section 4.2.2). Chosen for quick mode: the narrowest and the
+# widest.
 _SHARES: dict[str, tuple[float, ...]] = {"quick": (0.1, 1.0), "full": (0.1, 0.5, 0.7, 0.9, 1.0)}
-# Capacities written: 6 in Section 4.2.2; 2 show the knee of spare space up to 0.5.
+# Capacities written for each. Source: 6 in Section 4.2.2; 2 show the knee of spare space up to 0.5.
 _FILLS: dict[str, float] = {"quick": 2.0, "full": 6.0}
-# The part of the drive that the deciding test fills, and how many times that is then written. An eighth written, and
-# three eighths on top, leave half of the drive's flash empty; logs of 3 to 10 % of the drive (algorithms 2.4 to 2.7)
-# are used up, and so is room for half as many blocks again, as groups of blocks have.
+# The deciding test fills one of so many parts of the drive. Derived: an eighth written, and three eighths on top, leave
+# half of the drive's flash empty, while logs of 3 to 10 % of the drive (algorithms 2.4 to 2.7) are used up.
 _PART = 8
+# How many times that part is then written. Derived: as above; room for half as many blocks again, as groups of blocks
+# have, is used up too.
 _TIMES = 3.0
-# Where the page is not known a write may cost one and a half times its size and more, so less is written.
+# The same where the page is not known. Chosen: a write may cost one and a half times its size and more.
 _TIMES_CAREFUL = 1.0
+# Bytes of a write where the page is not known.
 _CAREFUL_SIZE = 128 << 10
+# Batches of the deciding test.
 _BATCHES = 24
-# Speed that is left at the end. A page map loses nothing but what tables that are not in RAM cost; a group of blocks
-# with half as many again copies about one page for each written, which leaves 0.5, and merges of single blocks leave
-# 0.3 to 0.01 (ours, from the costs in pages).
+# Speed that is left at the end, from which on it is a page map. Derived: that loses nothing but what tables cost that
+# are not in RAM.
 _KEPT = 0.8
+# The same, up to which it may be logs. Derived from the costs in pages: a group of blocks with half as many again
+# copies about one page for each written, which leaves 0.5; merges of single blocks leave 0.3 to 0.01.
 _LOST = 0.6
-# Reads at random that keep less than this share of reads in order, and lose in logarithms more than this share of what
-# writes lose, show a map that is not in RAM, or seeks.
-_READS_KEPT, _READS_TOO = 0.75, 0.4
-# A page map that is written at random all over keeps less: with a third of its flash to spare cleaning still copies
-# a page for each one written (algorithm 4.4), so that it keeps about half.
+# Speed of reads at random over reads in order, below which a map is not in RAM, or the drive seeks. Chosen.
+_READS_KEPT = 0.75
+# What those reads lose, in logarithms, as a share of what writes lose, above which that may be all of it. Chosen.
+_READS_TOO = 0.4
+# Speed that is left where a page map is written at random all over, at most. Derived: with a third of its flash to
+# spare cleaning still copies a page for each one written (algorithm 4.4), so that about half is left.
 _NEVER_SLOW = 0.85
 # Below this a page costs more than four: a map that is not in RAM reads a table page and writes one for each page at
 # most (algorithm 2.8), which with the cleaning of tables is about three; merges go beyond.
 _MERGED = 0.25
+# Share of a capacity that is written to the purged drive, and then read.
+_HISTORY_SHARE = 1 / 16
+# How many times as fast writes in order are in each turn, from which on it matters where writes go. Chosen: beyond the
+# noise of batches.
+_LEAST_GAIN = 1.3
+# Batches of a turn in order; the first half may pay for what random writes left.
+_IN_ORDER = 4
+# Batches at random, at most, until they are as slow as before.
+_AT_RANDOM = 12
+# Speed over that before, up to which they are as slow. Chosen.
+_AS_SLOW = 1.25
+# Batches of all turns at most.
+_ROUNDS_MOST = 2 * _IN_ORDER + _AT_RANDOM
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +189,7 @@ def curve(
         times = target.play(
             "write", rng.integers(0, slots, count) * size_bytes, size_bytes, depth=depth
         )
-        rates.append(count * size_bytes / max(times.duration_ns, 1.0) * 1e9)
+        rates.append(times.rate(count * size_bytes))
         progress((at + 1) / windows)
         if at + 1 >= 2 * a_fill and (at + 1) % 10 == 0 and _steady(np.array(rates[-int(a_fill) :])):
             break
@@ -173,9 +199,7 @@ def curve(
 
 
 def _steady(rates: Array) -> bool:
-    parts = np.array([part.mean() for part in np.array_split(rates, 5)])
-    slope = np.polyfit(np.arange(5), parts, 1)[0] * 4
-    return bool(np.ptp(parts) <= 0.2 * parts.mean() and abs(slope) <= 0.1 * parts.mean())
+    return steadiness(np.array([part.mean() for part in np.array_split(rates, 5)])).steady
 
 
 def curves_say(curves: list[Curve], sequential: float) -> Policy | None:
@@ -256,11 +280,52 @@ class _Part:
         merged = kept <= _MERGED or (kept <= _LOST and fell)
         if not merged or self.reads_too(kept) or self.turns is None:
             return None
-        return "log-block" if self.turns.gain >= LEAST_GAIN else None
+        return "log-block" if self.turns.gain >= _LEAST_GAIN else None
 
     def reads_too(self, kept: float) -> bool:
         """Whether reads lose so much at random that what writes lose may be the same."""
         return self.reads < _READS_KEPT and np.log(self.reads) < _READS_TOO * np.log(kept)
+
+
+def _history(
+    target: Target, fresh: float, late: float, rng: np.random.Generator
+) -> dict[str, float]:
+    """What overwriting and a purge change; for a drive that was just overwritten all over.
+
+    Parameters
+    ----------
+    target : Target
+        The drive.
+    fresh, late : float
+        Speed of random writes of 64 KiB after a purge, and now, bytes per second.
+    rng : numpy Generator
+        Draws the places.
+
+    Returns
+    -------
+    dict of str to float
+        ``history_late_share``: what is left of the speed; ``history_back_share``: what a purge brings back;
+        ``history_reads_share``: speed of reads now over that after the purge.
+    """
+    part = max(int(target.capacity_bytes * _HISTORY_SHARE) // _SIZE, 16)
+    slots = target.capacity_bytes // _SIZE
+
+    def rate(kind: Kind, places: int, count: int = part) -> float:
+        offsets = rng.integers(0, places, max(count, 1)) * _SIZE
+        times = target.play(kind, offsets, _SIZE, depth=_DEPTH)
+        return times.rate(offsets.size * _SIZE)
+
+    # The second pass: what a map has to load first is no matter here.
+    used = max(rate("read", part) for _ in range(2))
+    target.purge()
+    # As much as `fresh` is of: in hundredths, and the median of five.
+    back = float(np.median([rate("write", slots, slots // 100) for _ in range(5)]))
+    target.fill(end_bytes=part * _SIZE)
+    return {
+        "history_late_share": late / fresh,
+        "history_back_share": back / fresh,
+        "history_reads_share": used / max(rate("read", part) for _ in range(2)),
+    }
 
 
 class Mapping:
@@ -277,10 +342,10 @@ class Mapping:
         """Half a capacity, twice, at most this many capacities for each share, and a little on a drive made new."""
         capacity = context.target.capacity_bytes
         # An eighth in order, three eighths at random and in order, and the turns.
-        part = capacity + int(ROUNDS_MOST * _TIMES / _PART / _BATCHES * capacity)
+        part = capacity + int(_ROUNDS_MOST * _TIMES / _PART / _BATCHES * capacity)
         curves = int(len(_SHARES[context.mode]) * _FILLS[context.mode] * capacity)
         size, _ = _how(context)
-        again = int(2 * HISTORY_SHARE * capacity)
+        again = int(2 * _HISTORY_SHARE * capacity)
         read = 2 * (capacity // _PART) + 2 * again
         return Cost(
             read,
@@ -317,7 +382,7 @@ class Mapping:
             )
             curves.append(one)
         found = _decide(context, part, curves)
-        history = history_of(
+        history = _history(
             target, curves[-1].fresh, curves[-1].late, context.rng("mapping.history")
         )
         return [replace(found, figures={**found.figures, **history})]
@@ -338,14 +403,13 @@ def _overwrite(context: Context) -> _Part:
     rng = context.rng("mapping.part")
     count = max(int(slots * times) // _BATCHES, 1)
 
-    def timed(offsets: npt.NDArray[np.int64]) -> float:
+    def timed(offsets: Ints) -> float:
         played = target.play("write", offsets, size, depth=_DEPTH)
         ended = target.play("flush", [0], 0).ended_ns[0]
         return offsets.size * size / max(float(ended - played.submitted_ns[0]), 1.0) * 1e9
 
-    def read(offsets: npt.NDArray[np.int64]) -> float:
-        played = target.play("read", offsets, size, depth=_DEPTH)
-        return offsets.size * size / max(played.duration_ns, 1.0) * 1e9
+    def read(offsets: Ints) -> float:
+        return target.play("read", offsets, size, depth=_DEPTH).rate(offsets.size * size)
 
     def fill() -> list[float]:
         quarters = np.array_split(np.arange(slots, dtype=np.int64) * size, 4)
@@ -373,7 +437,9 @@ def _overwrite(context: Context) -> _Part:
         def in_order(first: int) -> float:
             return timed((slots + first + np.arange(count, dtype=np.int64)) % places * size)
 
-        turns = in_turns(slow, count, in_order, lambda: timed(rng.integers(0, slots, count) * size))
+        turns = alternating_writes(
+            slow, count, in_order, lambda: timed(rng.integers(0, slots, count) * size)
+        )
     target.purge()
     again = fill()
     # On and on to new places: where pages are written in part, overwriting in order uses up logs as well.
@@ -452,9 +518,7 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
     if order is not None and order != policy:
         share *= 0.9
     why = f"{seen}: {reason}; {agreement}."
-    return Finding(
-        "mapping", "found", policy, confidence=share, why=why, plots=plots, figures=figures
-    )
+    return verdicts.found("mapping", policy, "", None, share, why, plots, figures)
 
 
 def _untold(part: _Part, kept: float) -> str:
@@ -484,3 +548,75 @@ def _plot_curves(curves: list[Curve]) -> Plot:
     title = "Random writes of 64 KiB from empty on"
     mark = Mark(curves[-1].knee, "knee of all of the drive")
     return Plot(title, "written [capacities]", "bandwidth [B/s]", lines, (mark,), y_log=True)
+
+
+@dataclass(frozen=True)
+class Turns:
+    """What writes in order and at random did by turns.
+
+    Attributes
+    ----------
+    gain : float
+        How many times as fast writes in order are, in the turn in which that is least.
+    again : bool
+        Whether random writes became slow again in between.
+    """
+
+    gain: float
+    again: bool
+
+    @property
+    def text(self) -> str:
+        """In words.
+
+        Examples
+        --------
+        >>> Turns(7.0, True).text
+        'by turns, writes in order are 7.0 times as fast as those at random'
+        """
+        if not self.again:
+            return (
+                "after a turn in order random writes are no longer slow, so that turns show nothing"
+            )
+        return f"by turns, writes in order are {self.gain:.1f} times as fast as those at random"
+
+
+def alternating_writes(
+    slow: float, count: int, in_order: Callable[[int], float], at_random: Callable[[], float]
+) -> Turns:
+    """Two turns in order, with one at random between them.
+
+    Parameters
+    ----------
+    slow : float
+        Speed of random writes now, in any unit.
+    count : int
+        Writes of a batch.
+    in_order : callable
+        Writes a batch in order from a slot on, and answers its speed.
+    at_random : callable
+        The same at random.
+
+    Returns
+    -------
+    Turns
+        Its `gain` is 0 where random writes did not become slow again.
+
+    Examples
+    --------
+    >>> alternating_writes(1.0, 8, lambda first: 5.0, lambda: 1.0)
+    Turns(gain=5.0, again=True)
+    >>> alternating_writes(1.0, 8, lambda first: 1.0, lambda: 1.0).gain
+    1.0
+    """
+
+    def turn(first: int) -> float:
+        speeds = [in_order(first + batch * count) for batch in range(_IN_ORDER)]
+        return float(np.median(speeds[_IN_ORDER // 2 :]))
+
+    before = turn(0) / slow
+    for _ in range(_AT_RANDOM):
+        speed = at_random()
+        if speed <= _AS_SLOW * slow:
+            return Turns(min(before, turn(_IN_ORDER * count) / speed), True)
+    return Turns(0.0, False)

@@ -13,30 +13,44 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
+from flashwright.probing.probes.shared import verdicts
+from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost
 from flashwright.target.stats import mad
 from flashwright.target.target import FILL_BYTES
 
 __all__ = ["Pauses", "Recurring", "recurring"]
 
-Array = npt.NDArray[np.float64]
 
-_REGION, _SIZE = 64 << 20, 4096
-# Reads of a run at most, and the time after which it ends, seconds.
+# Bytes that are written once and read. Chosen: the map of so little is in any RAM.
+_REGION = 64 << 20
+# Bytes of a read.
+_SIZE = 4096
+# Reads of a run at most.
 _READS = {"quick": 200_000, "full": 2_000_000}
+# The time after which a run ends, seconds on the drive's clock.
 _SECONDS = {"quick": 20.0, "full": 200.0}
-_CHUNK, _TOGETHER = 4096, 64
-# What was written before is at rest after this, seconds.
+# Reads that are handed over together at full pace.
+_CHUNK = 4096
+# Reads between two rests at half the pace, at most. Chosen: rests stay short.
+_TOGETHER = 64
+# Rest before the reads, seconds. Chosen: what was written before is at rest then.
 _REST_S = 2.0
-# A pause is this many times as long as a read, and stands out of their noise.
-_TIMES, _DEVIATIONS = 3.0, 12.0
-# Pauses that must be seen, how near to their mean distance gaps lie, and how many of them must.
-_LEAST, _NEAR, _SHARE = 6, 0.2, 0.8
-# More than this share of the reads is no pause but what reads cost.
+# A pause is this many times as long as a read, at least. Chosen: more than a read that waits for another.
+_TIMES = 3.0
+# And this many deviations longer. Chosen: no noise among so many reads reaches it.
+_DEVIATIONS = 12.0
+# Pauses that must be seen. Chosen: five gaps.
+_LEAST = 6
+# How near to the period a gap lies, as a share. Chosen.
+_NEAR = 0.2
+# Share of the gaps that must lie so near. Chosen.
+_SHARE = 0.8
+# Share of the reads above which long ones are no pauses but what reads cost. Chosen.
 _MOST = 0.02
+# The surest verdict. Chosen: two paces are all that was tested.
 _SUREST = 0.95
 
 
@@ -180,10 +194,8 @@ def _decide(started: Array, took: Array, fast: Recurring, slow: Recurring | None
     if fast.count < _LEAST:
         why = f"{seen}: nothing recurs within {length / _LEAST / 1e9:.2g} s."
         return [
-            Finding(
-                "pause-period", "absent", None, "ns", None, None, _SUREST, why, (plot,), figures
-            ),
-            Finding("pause-length", "absent", None, "ns", None, None, _SUREST, why, (), figures),
+            verdicts.absent("pause-period", "ns", _SUREST, why, (plot,), figures),
+            verdicts.absent("pause-length", "ns", _SUREST, why, (), figures),
         ]
     if fast.count > _MOST * took.size:
         return told(f"{seen}: so many are what reads cost.")
@@ -204,25 +216,21 @@ def _decide(started: Array, took: Array, fast: Recurring, slow: Recurring | None
     spread = 0.5 * abs(fast.period_ns - slow.period_ns) + fast.length_ns
     mark = Mark(period, "period")
     return [
-        Finding(
+        verdicts.found(
             "pause-period",
-            "found",
             round(period),
             "ns",
-            period - spread,
-            period + spread,
+            (period - spread, period + spread),
             sure,
             why,
             (Plot(plot.title, plot.x_label, plot.y_label, plot.series, (mark,), y_log=True),),
             figures,
         ),
-        Finding(
+        verdicts.found(
             "pause-length",
-            "found",
             round(fast.length_ns),
             "ns",
-            0.8 * fast.length_ns,
-            1.2 * fast.length_ns,
+            (0.8 * fast.length_ns, 1.2 * fast.length_ns),
             sure,
             why,
             (),

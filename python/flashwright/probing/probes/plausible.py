@@ -10,41 +10,70 @@ That nothing speaks against flash makes no flash: ``kind.py`` asks for signs of 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Plot, Series, unknown
-from flashwright.probing.probes.clustered_page import write_and_flush
-from flashwright.target.question import Context, Cost, kib
+from flashwright.probing.probes.shared.overwriting import write_and_flush
+from flashwright.target.arrays import KIB, MIB, Array, Ints
+from flashwright.target.question import UNTESTED, Context, Cost, kib
 from flashwright.target.stats import chance_above
 
-__all__ = ["Plausible"]
+__all__ = ["Plausible", "kind_of_device", "speaks_against"]
 
-Array = npt.NDArray[np.float64]
 
-_KIB, _MIB = 1 << 10, 1 << 20
-_SIZES = (4 * _KIB, 16 * _KIB, 64 * _KIB, 256 * _KIB)
-_LONG, _DEPTH = _MIB, 32
+# Sizes of requests that are compared, bytes.
+_SIZES = (4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB)
+# Bytes of the reads that show the rate.
+_LONG = MIB
+# How many of them are outstanding.
+_DEPTH = 32
+# Requests of each size.
 _REPEATS = {"quick": 64, "full": 256}
-_REGION = {"quick": 512 * _MIB, "full": 1 << 30}
-# PCI Express 5.0 with four lanes carries less than 16 GB/s, 6.0 twice that in theory; no drive of ours comes near.
+# Bytes that are written once, and read.
+_REGION = {"quick": 512 * MIB, "full": 1 << 30}
+# The highest rate of a drive, bytes per second. Source: PCI Express 5.0 with four lanes carries less than 16 GB/s, 6.0
+# twice that in theory; no drive of ours comes near.
 _RATE_MAX = 20e9
-# Flash takes 20 us and more for a read of cells; what is below 1 us did not leave the machine's memory.
+# The shortest small read, nanoseconds. Source: flash takes 20 us and more for a read of cells; what is below 1 us did
+# not leave the machine's memory.
 _LATENCY_MIN_NS = 1_000.0
-# A disk turns once in 8.3 ms (7,200 rpm), half a turn and a short way of the arm take 5; the slowest drive that we
-# drew, pages of 160 KiB over slow buses, takes 3.5.
+# The longest, nanoseconds. Derived: a disk turns once in 8.3 ms (7,200 rpm), so that half a turn and a short way of the
+# arm take 5; the slowest drive that we drew, pages of 160 KiB over slow buses, takes 3.5.
 _LATENCY_MAX_NS = 4e6
-# 64 KiB against 4 KiB: neither more, nor less, which read-modify-write would make it. Large pages or many chips are
-# flat up to there too, so 256 KiB are looked at as well: a copy in memory takes some 50 us for those, beside the 100 to
-# 200 us that a virtual disk takes for any request.
+# 64 KiB over 4 KiB, up to which times are flat, either way: read-modify-write would make it less. Chosen: large pages
+# or many chips are flat up to there too, so 256 KiB are looked at as well.
 _FLAT = 1.1
+# 256 KiB over 4 KiB, up to which times are flat. Derived: a copy in memory takes some 50 us for those, beside the 100
+# to 200 us that a virtual disk takes for any request.
 _FLAT_LONG = 1.5
-# Jumps between reads, as shares of what was written; the least is near. A disk takes longer for each step, by some
-# tenths of a millisecond in all; a map that is not in RAM knows near and far alone.
+# Jumps between reads, as shares of what was written; the least is near. A disk takes longer for each step, a map that
+# is not in RAM knows near and far alone.
 _JUMPS = (1 / 4096, 1 / 256, 1 / 32, 1 / 8, 1 / 2)
-_STEPS, _STEP_CHANCE, _SEEK_NS, _SEEK_SHARE = 3, 0.001, 2e5, 0.2
+# Steps of the jumps that must rise. Chosen: one more than near and far make.
+_STEPS = 3
+# The chance below which a step rises (Mann-Whitney). Chosen.
+_STEP_CHANCE = 0.001
+# What all steps rise by, nanoseconds, at least. Source: some tenths of a millisecond on disks.
+_SEEK_NS = 2e5
+# And as a share of a near read. Chosen.
+_SEEK_SHARE = 0.2
+
+
+# Speed of an overwritten drive over that of a new one, up to which overwriting makes a difference. Derived: noise of
+# windows is some per cent, and even a third of the flash to spare leaves 0.8.
+_SLOWER = 0.85
+# Speed that a purge brings back, over that of a new drive, at least. Chosen: close to all of it.
+_BACK = 0.8
+# What reads lose over what writes lose, in logarithms: between these all of the device is limited. Chosen.
+_READS_TOO = (0.5, 1.5)
+# Parameters that show flash independently of the drive's history.
+_OTHER_SIGNS = ("clustered-page", "clustered-block", "parallel-units")
+# The surest verdict, with such a sign. Chosen.
+_SUREST = 0.97
 
 
 class Plausible:
@@ -65,7 +94,7 @@ class Plausible:
         sizes = sum(_SIZES) * repeats
         written = 0 if context.target.read_only else region + sizes
         seeks = 2 * len(_JUMPS) * repeats
-        requests = 3 * len(_SIZES) * repeats + repeats + written // _MIB + seeks
+        requests = 3 * len(_SIZES) * repeats + repeats + written // MIB + seeks
         return Cost(sizes + repeats * _LONG + seeks * _SIZES[0], written, requests)
 
     def run(self, context: Context) -> list[Finding]:
@@ -85,7 +114,7 @@ def _kind(context: Context) -> Finding:
         why = f"The target has {kib(region)}, too little for reads all over it."
         return unknown("kind-of-device", why)
 
-    def places(size: int, count: int) -> npt.NDArray[np.int64]:
+    def places(size: int, count: int) -> Ints:
         return rng.integers(0, region // size, count) * size
 
     curves: dict[str, Array] = {}
@@ -104,7 +133,7 @@ def _kind(context: Context) -> Finding:
     )
     context.progress(0.7)
     many = target.play("read", places(_LONG, repeats), _LONG, depth=_DEPTH)
-    rate = repeats * _LONG / max(many.duration_ns, 1.0) * 1e9
+    rate = many.rate(repeats * _LONG)
     jumps = _jumps(context, region)
     context.progress(1.0)
 
@@ -164,9 +193,7 @@ def _is_flat(curve: Array) -> bool:
     return 1 / _FLAT < _flatness(curve) < _FLAT and _flatness(curve, 3) < _FLAT_LONG
 
 
-def _reasons(
-    curves: dict[str, Array], sizes: npt.NDArray[np.int64], rate_bytes_per_s: float
-) -> list[str]:
+def _reasons(curves: dict[str, Array], sizes: Ints, rate_bytes_per_s: float) -> list[str]:
     """What speaks against flash, a sentence each."""
     reasons = []
     small_ns = float(np.median(curves["read"][0]))
@@ -188,7 +215,7 @@ def _reasons(
     return reasons
 
 
-def _plot(curves: dict[str, Array], sizes: npt.NDArray[np.int64]) -> Plot:
+def _plot(curves: dict[str, Array], sizes: Ints) -> Plot:
     x = sizes.astype(np.float64)
     series = []
     for name, curve in curves.items():
@@ -199,3 +226,69 @@ def _plot(curves: dict[str, Array], sizes: npt.NDArray[np.int64]) -> Plot:
         )
     title = "Random requests by size"
     return Plot(title, "request size [B]", "latency [ns]", tuple(series), x_log=True, y_log=True)
+
+
+def speaks_against(kind: Finding) -> bool:
+    """Whether something speaks against flash, so that nothing else found is a drive's."""
+    return kind.verdict == "unknown" and kind.figures.get("against", 0.0) > 0
+
+
+def kind_of_device(kind: Finding, findings: Mapping[str, Finding]) -> Finding:
+    """The kind of device by all that was found.
+
+    Parameters
+    ----------
+    kind : Finding
+        By the times of requests alone (the probe ``plausible``).
+    findings : mapping of str to Finding
+        Of the session so far.
+
+    Examples
+    --------
+    >>> kind = Finding("kind-of-device", "unknown", why="No sign of flash.")
+    >>> used = {"history_late_share": 0.3, "history_back_share": 1.0, "history_reads_share": 0.9}
+    >>> kind_of_device(kind, {"mapping": Finding("mapping", "unknown", figures=used)}).value
+    'flash'
+    >>> never_slow = dict(used, history_late_share=1.0)
+    >>> kind_of_device(kind, {"mapping": Finding("mapping", "unknown", figures=never_slow)}).verdict
+    'unknown'
+    """
+    mapping = findings.get("mapping")
+    if kind.verdict != "unknown" or speaks_against(kind) or mapping is None:
+        return kind
+    late, back, reads = (
+        mapping.figures.get(f"history_{name}_share") for name in ("late", "back", "reads")
+    )
+    if late is None or back is None or reads is None:
+        return kind
+    figures = {**kind.figures, "late_share": late, "back_share": back, "reads_share": reads}
+    seen = (
+        f"Random writes keep {late:.2f} of the speed of a new drive once all of it was overwritten, a purge brings "
+        f"back {back:.2f}, and reads keep {reads:.2f}"
+    )
+    if late > _SLOWER:
+        why = f"{seen}: what is written in place keeps its speed, flash does not."
+        return replace(kind, why=why, figures={**figures, "against": 1.0})
+    if back < _BACK or _READS_TOO[0] < np.log(reads) / np.log(late) < _READS_TOO[1]:
+        why = f"{seen}: so it may be a limit of the whole device and nothing of flash."
+        return replace(kind, why=why, figures=figures)
+    others = [
+        name
+        for name in _OTHER_SIGNS
+        if name in findings
+        and findings[name].verdict == "found"
+        and findings[name].confidence >= 0.9
+    ]
+    beside = (
+        f"it has a {' and '.join(name.replace('-', ' ') for name in others)}"
+        if others
+        else "no unit of writing or erasing shows beside it"
+    )
+    return replace(
+        kind,
+        verdict="found",
+        value="flash",
+        confidence=_SUREST if others else UNTESTED,
+        why=f"{seen}, as where blocks are erased and cleaned; {beside}. {kind.why}",
+        figures=figures,
+    )

@@ -6,31 +6,36 @@ from statistics import NormalDist
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.edges import Edge, center, find_edge, grid, most
-from flashwright.probing.probes.read_buffer import again, reach
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.buffers import buffer_region, read_twice
+from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, most
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 from flashwright.target.stats import chance_above
 from flashwright.target.target import FILL_BYTES, Target
 
 __all__ = ["Prefetch"]
 
-Array = npt.NDArray[np.float64]
 
-# Reads in order before the timed one. Two is the least that shows a direction; drives that need more get more.
+# Reads in order before the timed one. Derived: two is the least that shows a direction. Chosen: drives that need more
+# get more.
 _WALKS = (2, 4, 16)
+# Bytes of the smallest read.
 _SMALLEST = 4096
-# The farthest that is looked for. Ours: four times what Linux reads ahead at most by itself (128 KiB), twice over.
+# The farthest that is looked for, bytes. Chosen: eight times what Linux reads ahead by itself (128 KiB).
 _FARTHEST = 1 << 20
-# A read this far from another gains nothing by it, but finds the same piece of the map in RAM.
+# Bytes between a read and another that gains nothing by it. Chosen: it finds the same piece of the map in RAM.
 _AWAY = 2 << 20
-# Where the clustered page is not known: the largest that drives have; within a page, RAM of the page itself would help.
+# The clustered page where it is not known, bytes: the largest that drives have. Within a page, RAM of the page itself
+# would help.
 _PAGE_LARGEST = 64 << 10
-# Algorithms 8.5: Mann-Whitney at this level, and this much faster.
-_LEVEL, _FASTER = 0.01, 0.1
-# Repeats of each arm; four times as many where that leaves it open.
+# The level of the Mann-Whitney test (algorithms 8.5).
+_LEVEL = 0.01
+# How much faster a read must be, as a share (algorithms 8.5).
+_FASTER = 0.1
+# Repeats of each arm. Chosen: four times as many follow where these leave it open.
 _TRIALS = {"quick": 24, "full": 60}
 
 
@@ -58,7 +63,7 @@ class Prefetch:
         # Two arms of each, about five ends to distinguish, and again where the first result is unclear.
         trials = 2 * _TRIALS[context.mode] * (2 * len(_WALKS) * 5 + 8)
         least = max(_SMALLEST, context.size("read-buffer-least") or 0)
-        written = reach(context.target) if not context.target.read_only else 0
+        written = buffer_region(context.target) if not context.target.read_only else 0
         return Cost(
             bytes_read=trials * (sum(_WALKS) // len(_WALKS) + 1) * (least + (64 << 10)),
             bytes_written=written,
@@ -68,14 +73,14 @@ class Prefetch:
     def run(self, context: Context) -> list[Finding]:
         """Ask, and decide."""
         target, rng = context.target, context.rng(self.NAME)
-        if reach(target) < 64 * _FARTHEST:
+        if buffer_region(target) < 64 * _FARTHEST:
             why = f"{target.capacity_bytes:,} B are too small to walk through without coming back"
             return [unknown("prefetch", why), unknown("prefetch-size", why, "B")]
-        context.fill(reach(target))
+        context.fill(buffer_region(target))
         # Reads that the buffer takes part in at all.
         least = context.up(max(_SMALLEST, context.size("read-buffer-least") or 0))
         # Time for the drive to read ahead: what four of the longest reads take.
-        pause_ns = 4 * float(np.median(again(target, _FARTHEST, 8, rng)[0]))
+        pause_ns = 4 * float(np.median(read_twice(target, _FARTHEST, 8, rng)[0]))
         farthest = min(_FARTHEST, context.size("read-buffer") or _FARTHEST)
         ends = grid(context.up(_SMALLEST), max(farthest, context.up(_SMALLEST)), 1, context.up(1))
         for trials in (_TRIALS[context.mode], 4 * _TRIALS[context.mode]):
@@ -130,7 +135,7 @@ class Prefetch:
             "elsewhere (Mann-Whitney p < .01)"
         )
         figures = {"gain_share": gain, "reads_before": float(walk)}
-        found = Finding("prefetch", "found", "yes", "", None, None, confidence, why, plot, figures)
+        found = verdicts.found("prefetch", "yes", "", None, confidence, why, plot, figures)
         edge = self._reach(context, walk, least, end, farthest, pause_ns, gain, rng)
         context.progress(1.0)
         return [found, edge]
@@ -189,7 +194,7 @@ class Prefetch:
                     f"{kib(_AWAY)} from it, whether or not others came in order before: any read brings what follows"
                 )
                 return [
-                    Finding("prefetch", "found", "yes", confidence=UNTESTED, why=why),
+                    verdicts.found("prefetch", "yes", "", None, UNTESTED, why),
                     unknown("prefetch-size", f"{why}; how far is not asked", "B"),
                 ]
         return None
@@ -217,8 +222,8 @@ class Prefetch:
             f"{max(worst, 0.0):.1%}"
         )
         return [
-            Finding("prefetch", "found", "no", "", None, None, confidence, why, plot),
-            Finding("prefetch-size", "absent", None, "B", None, None, confidence, why),
+            verdicts.found("prefetch", "no", "", None, confidence, why, plot),
+            verdicts.absent("prefetch-size", "B", confidence, why),
         ]
 
 
@@ -234,7 +239,7 @@ def _trial(
     """Times of reads that end `ahead` of a walk's end, after the walk and after the same reads out of order."""
     size = max(ahead, least)
     span = walk * least + ahead
-    places = reach(target) // span - 1
+    places = buffer_region(target) // span - 1
     times = np.empty((2, count))
     for at, places_of in enumerate(rng.integers(0, places, (count, 3))):
         on, off, other = (int(place) * span for place in places_of)
@@ -261,7 +266,7 @@ def _near_and_far(
 ) -> tuple[Array, Array]:
     """Times of reads just behind a single other one, and of reads far from it, yet in the same piece of a map."""
     size = max(ahead - least, least) // least * least
-    places = (reach(target) - _AWAY) // _AWAY - 1
+    places = (buffer_region(target) - _AWAY) // _AWAY - 1
     times = np.empty((2, count))
     for at, bases in enumerate(rng.integers(1, places, (count, 2)) * _AWAY):
         for arm in (0, 1) if at % 2 else (1, 0):
@@ -276,7 +281,7 @@ def _near_and_far(
 def _far(edge: Edge, walk: int) -> Finding:
     why = f"after {walk} reads in order, data up to {kib(edge.inside)} ahead comes from RAM, data beyond it does not"
     low, high = float(edge.inside), float(edge.outside)
-    return Finding("prefetch-size", "found", edge.inside, "B", low, high, edge.confidence, why)
+    return verdicts.found("prefetch-size", edge.inside, "B", (low, high), edge.confidence, why)
 
 
 def _plot(

@@ -6,28 +6,27 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.edges import Edge, center, find_edge, grid, is_above, most
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.buffers import buffer_region, read_twice
+from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, is_above, most
+from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost, kib
-from flashwright.target.target import FILL_BYTES, Target
+from flashwright.target.target import FILL_BYTES
 
-__all__ = ["ReadBuffer", "again", "reach"]
+__all__ = ["ReadBuffer"]
 
-Array = npt.NDArray[np.float64]
 
-# Largest size that is tried: twice the largest buffer that is looked for, 64 MiB.
+# The largest size that is tried, bytes: twice the largest buffer that is looked for, 64 MiB.
 _LARGEST = 128 << 20
-# What lies there is read: 16 places at least for the largest size, so that one is read again only after more than any
-# buffer holds.
+# Places for the largest size, at least. Chosen: one is read again only after more than any buffer holds.
 _PLACES = 16
-_REGION = 4 << 30
+# Bytes of the smallest size.
 _SMALLEST = 4096
-# A gain of 10 % is a buffer (algorithms 8.3, step 3); half of it is the border to none.
+# The gain of a repeated read, as a share, that is a buffer (algorithms 8.3, step 3); half of it is the border to none.
 _GAIN = 0.1
-
-# Sizes with unclear times are measured again: at most this much more on randomly drawn drives.
+# How much more is measured where times are unclear, for the cost. Measured: at most, on the drives that we drew.
 _AGAIN = {"quick": 5.0, "full": 4.0}
 
 
@@ -51,7 +50,7 @@ class ReadBuffer:
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
         sizes, repeats = _sizes(context), _repeats(context)
-        written = reach(context.target) if not context.target.read_only else 0
+        written = buffer_region(context.target) if not context.target.read_only else 0
         # Halving decides about a dozen sizes on each of two edges, most of them after the first look.
         halving = 2 * 14 * 2 * 8 * 16 << 20
         return Cost(
@@ -67,7 +66,7 @@ class ReadBuffer:
         if sizes[-1] < 64 << 10:
             why = f"{target.capacity_bytes:,} B are too small to read around a buffer"
             return [unknown(parameter, why, "B") for parameter in self.PARAMETERS]
-        context.fill(reach(target))
+        context.fill(buffer_region(target))
         values: dict[int, list[Array]] = {size: [] for size in sizes}
         first_ns: dict[int, list[Array]] = {size: [] for size in sizes}
         second_ns: dict[int, list[Array]] = {size: [] for size in sizes}
@@ -75,7 +74,7 @@ class ReadBuffer:
         passes = 4
         for turn in range(passes):
             for size in rng.permutation(sizes):
-                first, second = again(target, int(size), _repeats(context) // passes, rng)
+                first, second = read_twice(target, int(size), _repeats(context) // passes, rng)
                 first_ns[size].append(first)
                 second_ns[size].append(second)
                 values[size].append(np.log(first / second))
@@ -85,7 +84,7 @@ class ReadBuffer:
         for at, size in enumerate(sizes):
 
             def sample(count: int, size: int = size) -> Array:
-                first, second = again(target, size, count, rng)
+                first, second = read_twice(target, size, count, rng)
                 return np.asarray(np.log(first / second))
 
             mean, error = center(gains[size])
@@ -133,12 +132,11 @@ class ReadBuffer:
         findings = [_size(top, beyond, step, plots, figures)]
         if low is None:
             findings.append(
-                Finding(
+                verdicts.absent(
                     "read-buffer-least",
-                    "absent",
-                    unit="B",
-                    confidence=findings[0].confidence,
-                    why=f"reads from {kib(sizes[first])} on, the smallest tried, are served from the buffer",
+                    "B",
+                    findings[0].confidence,
+                    f"reads from {kib(sizes[first])} on, the smallest tried, are served from the buffer",
                 )
             )
         elif low.confidence < 0.9:
@@ -146,13 +144,11 @@ class ReadBuffer:
             findings.append(unknown("read-buffer-least", why, "B", plots))
         else:
             findings.append(
-                Finding(
+                verdicts.found(
                     "read-buffer-least",
-                    "found",
                     low.inside,
                     "B",
-                    float(low.outside),
-                    float(low.inside),
+                    (float(low.outside), float(low.inside)),
                     low.confidence,
                     f"a repeated read of {kib(low.inside)} is faster, one of {kib(low.outside)} is not",
                 )
@@ -175,7 +171,7 @@ class ReadBuffer:
         )
 
         def sample(size: int, count: int) -> Array:
-            first, second = again(context.target, size, count, rng)
+            first, second = read_twice(context.target, size, count, rng)
             return np.asarray(np.log(first / second) / level)
 
         return find_edge(sample, inside, outside, step, lambda size: most(context, 2 * size), rng)
@@ -210,53 +206,13 @@ class ReadBuffer:
         # One-sided: the chance that a gain of 10 % hides at some size.
         distance = float(np.min((_GAIN - levels) / np.maximum(errors, 1e-9)))
         confidence = float(1 - levels.size * np.exp(-(min(distance, 20.0) ** 2) / 2) / 2)
-        finding = Finding(
-            "read-buffer", "absent", None, "B", None, None, max(confidence, 0.0), why, plots
-        )
+        finding = verdicts.absent("read-buffer", "B", max(confidence, 0.0), why, plots)
         least = replace(finding, parameter="read-buffer-least", why="no read buffer", plots=())
         return [finding, least]
 
 
-def reach(target: Target) -> int:
-    """The part of a target from its start that probes of its buffers use, bytes."""
-    whole = min(target.capacity_bytes, _REGION)
-    return whole // (1 << 20) * (1 << 20) or whole
-
-
-def again(
-    target: Target, size_bytes: int, count: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Times of reads at random places, and of the same reads again.
-
-    Parameters
-    ----------
-    target : Target
-        Filled up to :func:`reach`.
-    size_bytes : int
-        Of each read.
-    count : int
-        Places.
-    rng : numpy Generator
-        Chooses them, none twice before all were read.
-
-    Returns
-    -------
-    first, second : array of count
-        Nanoseconds, 1 at least.
-    """
-    places = reach(target) // size_bytes
-    if places > 1 << 16:
-        # Few of very many: drawn one by one they hardly meet.
-        chosen = rng.integers(0, places, count)
-    else:
-        chosen = np.concatenate([rng.permutation(places) for _ in range(-(-count // places))])
-    offsets = np.repeat(chosen[:count] * size_bytes, 2)
-    latency = np.maximum(target.play("read", offsets, size_bytes).latency_ns, 1.0)
-    return latency[0::2], latency[1::2]
-
-
 def _sizes(context: Context) -> list[int]:
-    largest = min(_LARGEST, reach(context.target) // _PLACES)
+    largest = min(_LARGEST, buffer_region(context.target) // _PLACES)
     smallest = context.up(_SMALLEST)
     return grid(smallest, max(largest, smallest), 2, smallest)
 
@@ -299,13 +255,11 @@ def _size(
             least_bytes=float(top.inside),
             most_bytes=float(top.outside),
         )
-    return Finding(
+    return verdicts.found(
         "read-buffer",
-        "found",
         top.inside,
         "B",
-        float(top.inside),
-        float(top.outside),
+        (float(top.inside), float(top.outside)),
         top.confidence,
         f"a read of {kib(top.inside)} is {figures['gain_share']:.0%} faster when repeated, one of "
         f"{kib(top.outside)} is not",

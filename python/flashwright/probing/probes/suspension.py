@@ -25,53 +25,91 @@ as well (an SLC cache that is folded, cleaning ahead), other reads wait long too
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.cliffs import size_of
-from flashwright.probing.probes.meeting import SUSPENDS, WAITS, Met, met
-from flashwright.probing.probes.overwriting import LEAST_BYTES, grain
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, grain, stream_write_size
+from flashwright.target.arrays import MIB, Array, Ints
 from flashwright.target.question import UNTESTED, Context, Cost
 from flashwright.target.stats import mad
 
-__all__ = ["Suspension"]
+__all__ = ["Delays", "Suspension", "reads_during"]
 
-Array = npt.NDArray[np.float64]
-Offsets = npt.NDArray[np.int64]
 
-_MIB = 1 << 20
-# What is read, and about how much there is of it; a piece of a write.
-_READ, _REGION, _PIECE = 4096, 64 * _MIB, _MIB
-# Reads while nothing is written; then writes with a read each, first to see how long they disturb reads.
-_QUIET, _FIRST = 512, 96
+# Bytes of a read.
+_READ = 4096
+# Bytes of the region that is read, about.
+_REGION = 64 * MIB
+# Bytes of a piece of a long write.
+_PIECE = MIB
+# Reads while nothing is written. Chosen: their 99.5th percentile is that of two or three.
+_QUIET = 512
+# Writes with a read each that show how long a write disturbs reads.
+_FIRST = 96
+# Writes with a read each that decide.
 _READS = {"quick": 192, "full": 384}
-# A program for each unit takes no more than this, and this part of the drive.
-_WIDEST, _PART_OF = 16 * _MIB, 1024
-# The longest program that is looked for, what lies between two writes, and fills the time: at most so many requests.
-_LONGEST_NS, _REST_NS, _FILLERS = 8e6, 10e6, 1500
-# A read is disturbed beyond this quantile of quiet ones, and by this share of one at least.
-_QUANTILE, _LEAST_SHARE = 0.995, 0.15
-# Of half as many units the disturbance lasts this share at least.
+# Bytes of one program for each unit, at most.
+_WIDEST = 16 * MIB
+# They take one of so many parts of the drive at most. Chosen: hundreds of them fit before anything is cleaned.
+_PART_OF = 1024
+# The longest disturbance that is looked for, nanoseconds. Chosen: a few times the longest program.
+_LONGEST_NS = 8e6
+# Rest between two writes, nanoseconds. Chosen: longer than that.
+_REST_NS = 10e6
+# Requests that fill the time between a write and its read, at most.
+_FILLERS = 1500
+# A read is disturbed if it takes longer than this quantile of quiet ones. Chosen.
+_QUANTILE = 0.995
+# And by this share of a quiet one. Chosen.
+_LEAST_SHARE = 0.15
+# How long half as many units disturb reads, as a share of how long all do, at least. Derived: data on their way would
+# take half as long.
 _LASTS = 0.75
-# Disturbed reads by which that is seen, and how far beyond the last of them reads come.
-_LEAST_SEEN, _BEYOND = 4, 1.5
-# A disturbance ends within this share of the time in which reads come; so often they are given more.
-_ENDS, _TRIES = 0.95, 2
-# Of fewer units, which a read meets more seldom, there are up to so many times as many writes.
+# Disturbed reads that show how long a write disturbs reads. Chosen.
+_LEAST_SEEN = 4
+# Reads come up to so many times as late as the last of them. Chosen: the end must show.
+_BEYOND = 1.5
+# A disturbance has ended within this share of the time in which reads come.
+_ENDS = 0.95
+# How often reads are given more time, if it has not.
+_TRIES = 2
+# How many times as many writes go to fewer units, which a read meets more seldom, at most.
 _MORE = 4
-# A program takes a few times as long as a read, or the two are hard to tell apart.
+# A program takes so many times as long as a read. Chosen: or the two are hard to tell apart.
 _LONGER = 2.0
-# Writes of the second round over a full drive, in capacities and in number; what they are held up by an erase, in
-# programs and in nanoseconds; how many such must have met a read; and until when reads come.
-_ROUND, _WRITES = 0.4, 12_000
-_HELD, _HELD_NS, _ERASES = 0.5, 0.8e6, 10
+# Writes of the second round over a full drive, capacities. Chosen: erases begin within the spare space.
+_ROUND = 0.4
+# The same in number, at most.
+_WRITES = 12_000
+# What a flush is held up by an erase, in programs, at least. Chosen.
+_HELD = 0.5
+# The same, nanoseconds. Chosen: an erase of any chip takes longer.
+_HELD_NS = 0.8e6
+# Reads that must have come while a flush was held up so. Chosen: for a median.
+_ERASES = 10
+# The latest that such reads come, nanoseconds. Chosen: within an erase.
 _SPAN_NS = 2.5e6
-# How far lengths of erases may scatter, and how many of the reads that met none may have waited longer than a program.
-_EVEN, _OTHERS = 0.3, 0.02
+# How far lengths of erases may scatter, as a share. Chosen: more is data that are moved as well.
+_EVEN = 0.3
+# Share of the reads that met no erase which may have waited longer than a program. Chosen.
+_OTHERS = 0.02
+# The surest verdict. Chosen: other makes may delay reads otherwise.
 _SUREST = 0.95
+# The part of a disturbance in which what reads wait is looked at, as shares of it. Chosen: neither its start, where
+# data are on their way, nor its end.
+_PART = (0.25, 0.7)
+# Reads in that part, at least. Chosen: for a median.
+_COUNT = 12
+# What reads wait over what is left of the disturbance, from which on they wait for its end. Chosen.
+_WAITS = 0.7
+# The same up to which they suspend it. Chosen: a gap to the above, in which there is no verdict.
+_SUSPENDS = 0.3
+# How far what they wait may scatter, as a share, if they suspend it. Derived: a suspension takes always about the same.
+_ALIKE = 0.4
 
 
 class Suspension:
@@ -103,7 +141,7 @@ class Suspension:
         if _may_fill(context) and not _outlives(context):
             again = _again(context, stripe)
             written += context.target.capacity_bytes + (again + 32) * stripe
-            requests += context.target.capacity_bytes // size_of(context)
+            requests += context.target.capacity_bytes // stream_write_size(context)
             requests += again * (_FILLERS // 4 + pieces)
             fillers += again * (_FILLERS // 4)
             alone += again
@@ -164,7 +202,7 @@ def _widest(context: Context) -> int:
 
 def _region(context: Context) -> int:
     kept = max(context.size("write-buffer") or 0, context.size("read-buffer") or 0)
-    size = size_of(context)
+    size = stream_write_size(context)
     return min(max(_REGION, 4 * kept), context.target.capacity_bytes // 4) // size * size
 
 
@@ -227,7 +265,7 @@ class _Reads:
         Answers when it came, what it took, and when the flush ended.
         """
         at = self.at if first is None else first
-        pieces: Offsets = np.arange(at, at + size, _PIECE, dtype=np.int64)
+        pieces: Ints = np.arange(at, at + size, _PIECE, dtype=np.int64)
         lengths = np.minimum(_PIECE, at + size - pieces)
         count = pieces.size
         kinds = np.zeros(count + 2 + fillers, np.uint8)
@@ -269,13 +307,13 @@ class _Reads:
         )
 
 
-def _programs(context: Context, reads: _Reads) -> tuple[Finding, Met | None]:
+def _programs(context: Context, reads: _Reads) -> tuple[Finding, Delays | None]:
     name, stripe = "program-suspension", reads.stripe
     units = int(context.known["parallel-units"].value or 1)
     fillers = reads.fillers(stripe)
     for _ in range(_TRIES):
         came, extra = reads.some(stripe, fillers)
-        seen = met(came, extra, reads.least)
+        seen = reads_during(came, extra, reads.least)
         if seen is None or seen.lasts_ns <= _ENDS * float(came.max()):
             break
         fillers = np.minimum(2 * fillers, _FILLERS)
@@ -301,7 +339,7 @@ def _programs(context: Context, reads: _Reads) -> tuple[Finding, Met | None]:
     while count > 1:
         whole, count = fewer, count // 2
         more = np.tile(fillers, min(units // count, _MORE))
-        now = met(*reads.some(count * program, more), reads.least)
+        now = reads_during(*reads.some(count * program, more), reads.least)
         context.progress(0.2 + 0.2 / count)
         if now is None:
             break
@@ -332,7 +370,7 @@ def _programs(context: Context, reads: _Reads) -> tuple[Finding, Met | None]:
         return unknown(name, why, "", (plot,), **figures), None
 
     def told(value: str, why: str) -> Finding:
-        return Finding(name, "found", value, "", None, None, _SUREST, why, (plot,), figures)
+        return verdicts.found(name, value, "", None, _SUREST, why, (plot,), figures)
 
     if seen.waits and fewer.waits:
         return told("no", f"{text}: they wait for its end."), seen
@@ -342,10 +380,10 @@ def _programs(context: Context, reads: _Reads) -> tuple[Finding, Met | None]:
     return unknown(name, why, "", (plot,), **figures), seen
 
 
-def _erases(context: Context, reads: _Reads, programs: Met) -> Finding:
+def _erases(context: Context, reads: _Reads, programs: Delays) -> Finding:
     """Reads while blocks are used again, in order, on a drive that is full."""
     name, target, stripe = "erase-suspension", context.target, reads.stripe
-    size = size_of(context)
+    size = stream_write_size(context)
     usual = float(np.median([reads.one(stripe, 0)[2] for _ in range(32)]))
     target.purge()
     target.play("write", np.arange(reads.end // size) * size, size, depth=32)
@@ -416,11 +454,90 @@ def _erases(context: Context, reads: _Reads, programs: Met) -> Finding:
 
     def told(value: str, why: str) -> Finding:
         why = f"{text}: {why}."
-        return Finding(name, "found", value, "", None, None, UNTESTED, why, (plot,), figures)
+        return verdicts.found(name, value, "", None, UNTESTED, why, (plot,), figures)
 
-    if share >= WAITS and figures["waited_ns"] > 1.5 * programs.lasts_ns:
+    if share >= _WAITS and figures["waited_ns"] > 1.5 * programs.lasts_ns:
         return told("no", "they wait for the end")
     # A read that passes at once waits for no program either.
-    if share <= SUSPENDS and figures["waited_ns"] < SUSPENDS * programs.lasts_ns:
+    if share <= _SUSPENDS and figures["waited_ns"] < _SUSPENDS * programs.lasts_ns:
         return told("yes", "they suspend it")
     return unknown(name, f"{text}: neither all of it nor little.", "", (plot,), **figures)
+
+
+@dataclass(frozen=True)
+class Delays:
+    """How long a write disturbs reads, and what they wait.
+
+    Attributes
+    ----------
+    lasts_ns : float
+        How long it disturbs reads.
+    share : float
+        What reads wait over what is left of it: the median.
+    extra_ns : float
+        What they wait, the median of the same.
+    spread : float
+        How that scatters, as a share of it.
+    count : int
+        How many reads that is.
+    """
+
+    lasts_ns: float
+    share: float
+    extra_ns: float
+    spread: float
+    count: int
+
+    @property
+    def waits(self) -> bool:
+        """Whether reads wait for the end."""
+        return self.share >= _WAITS
+
+    @property
+    def suspends(self) -> bool:
+        """Whether they take their turn at once."""
+        return self.share <= _SUSPENDS and self.spread <= _ALIKE
+
+
+def reads_during(came_ns: Array, extra_ns: Array, least_ns: float) -> Delays | None:
+    """How reads fare that come some time after a write.
+
+    Parameters
+    ----------
+    came_ns, extra_ns : array
+        How long after the write each came, and what it took more than a quiet one.
+    least_ns : float
+        What takes so much more is disturbed.
+
+    Returns
+    -------
+    Delays or None
+        None if too few were disturbed.
+
+    Examples
+    --------
+    >>> came = np.linspace(0, 2e6, 400)
+    >>> rest = reads_during(came, np.clip(1e6 - came, 0, None), 2e4)
+    >>> round(rest.lasts_ns / 1e6, 1), round(rest.share), rest.waits, rest.suspends
+    (1.0, 1, True, False)
+    >>> same = reads_during(came, np.where(came < 1e6, 5e4, 0.0), 2e4)
+    >>> round(same.share, 1), same.waits, same.suspends
+    (0.1, False, True)
+    """
+    disturbed = extra_ns > least_ns
+    if np.count_nonzero(disturbed) < _COUNT:
+        return None
+    # A few may have been disturbed by something else later.
+    lasts = float(np.quantile(came_ns[disturbed], 0.98))
+    if lasts <= 0:
+        # Nothing was disturbed but what came at once.
+        return None
+    low, high = (share * lasts for share in _PART)
+    inside = disturbed & (came_ns >= low) & (came_ns <= high)
+    count = int(np.count_nonzero(inside))
+    if count < _COUNT:
+        return None
+    extra = extra_ns[inside]
+    share = float(np.median(extra / (lasts - came_ns[inside])))
+    middle = float(np.median(extra))
+    return Delays(lasts, share, middle, mad(extra) / middle, count)

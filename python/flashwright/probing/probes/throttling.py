@@ -17,34 +17,49 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.cliffs import size_of
-from flashwright.probing.probes.overwriting import LEAST_BYTES
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.overwriting import LEAST_BYTES, stream_write_size
+from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost
 from flashwright.target.stats import mad
 from flashwright.target.target import Kind
 
 __all__ = ["Throttling"]
 
-Array = npt.NDArray[np.float64]
 
+# Bytes of the place that the load leaves alone.
 _PLACE = 16 << 20
+# Requests outstanding. Chosen: what SATA drives take.
 _DEPTH = 32
-# Load in seconds of the drive's time, two fifths of it writes at most, and what is written and read of it at most. Each
-# part of it, a share of the capacity, is followed by a look.
-_SECONDS, _WRITES = {"quick": 60.0, "full": 600.0}, 0.4
-# The last part and looks come on top of that time.
+# Seconds of load on the drive's clock.
+_SECONDS = {"quick": 60.0, "full": 600.0}
+# Share of them that are writes, at most. Chosen: reads warm a drive as well, and wear nothing.
+_WRITES = 0.4
+# The last part and the looks come on top of that time: seconds of all, over those of load.
 _PARTS_TOO = 1.5
+# Capacities that are written and read at most.
 _CAPACITIES = {"write": {"quick": 1.0, "full": 4.0}, "read": {"quick": 48.0, "full": 480.0}}
+# Bytes of each at most.
 _BYTES = {"quick": 256 << 30, "full": 2 << 40}
-_PART, _PART_BYTES = 1 / 8, 1 << 30
-# What is left of the speed of reads, and what rest must bring back.
-_FELL, _BACK, _KEPT = 0.85, 0.92, 0.93
+# A part of the load, as a share of the capacity; each is followed by a look.
+_PART = 1 / 8
+# Bytes of a part at most.
+_PART_BYTES = 1 << 30
+# Speed of reads after the load over that before, up to which the drive is throttled. Chosen.
+_FELL = 0.85
+# The same that rest must bring back. Chosen: close to all of it.
+_BACK = 0.92
+# The same from which on nothing fell. Chosen: a gap to the above, in which there is no verdict.
+_KEPT = 0.93
+# Rests one after the other, seconds: each twice as long, eight and a half minutes in all.
 _RESTS_S = tuple(float(2**k) for k in range(9))
+# Passes of a look whose median counts.
 _LOOKS = 3
+# Kinds of load, in order.
 _KINDS: tuple[Kind, ...] = ("write", "read")
+# The surest verdict. Chosen: other makes may slow down otherwise.
 _SUREST = 0.95
 
 
@@ -64,7 +79,7 @@ class Throttling:
         writes, reads = (_parts(context, kind) for kind in _KINDS)
         looks = (writes + reads + len(_RESTS_S) + 10) * (_LOOKS + 1) * place
         written, read = writes * part + 2 * place, reads * part + looks
-        requests = (written + read) // size_of(context) + writes + reads
+        requests = (written + read) // stream_write_size(context) + writes + reads
         return Cost(read, written, requests, _PARTS_TOO * _SECONDS[context.mode])
 
     def run(self, context: Context) -> list[Finding]:
@@ -82,7 +97,7 @@ class Throttling:
 
 
 def _place(context: Context) -> int:
-    size = size_of(context)
+    size = stream_write_size(context)
     return max(min(_PLACE, context.target.capacity_bytes // 8) // size, 1) * size
 
 
@@ -99,7 +114,11 @@ class _Thermometer:
     """Reads of a place that nothing else touches."""
 
     def __init__(self, context: Context) -> None:
-        self.target, self.size, self.place = context.target, size_of(context), _place(context)
+        self.target, self.size, self.place = (
+            context.target,
+            stream_write_size(context),
+            _place(context),
+        )
         self.slots = self.target.capacity_bytes // self.size
         self.first = self.place // self.size
         self.write()
@@ -114,8 +133,8 @@ class _Thermometer:
         offsets = np.arange(self.first) * self.size
         speeds = []
         for _ in range(_LOOKS + 1):
-            took = self.target.play("read", offsets, self.size, depth=_DEPTH).duration_ns
-            speeds.append(self.place / max(took, 1.0) * 1e9)
+            times = self.target.play("read", offsets, self.size, depth=_DEPTH)
+            speeds.append(times.rate(self.place))
         return float(np.median(speeds[1:]))
 
     def load(self, context: Context) -> tuple[Array, Array]:
@@ -173,12 +192,8 @@ def _decide(
     if float(np.quantile(speeds, 0.1)) > _KEPT * fresh:
         why = f"{seen}: so long a load does not slow it down."
         return [
-            Finding(
-                "throttled-share", "absent", None, "", None, None, _SUREST, why, (plot,), figures
-            ),
-            Finding(
-                "throttle-recovery", "absent", None, "ns", None, None, _SUREST, why, (), figures
-            ),
+            verdicts.absent("throttled-share", "", _SUREST, why, (plot,), figures),
+            verdicts.absent("throttle-recovery", "ns", _SUREST, why, (), figures),
         ]
     if share > _FELL or noise > 0.5 * (1 - share):
         return told(f"{seen}: too near to tell.")
@@ -204,7 +219,7 @@ def _decide(
             f"{anew / fresh:.2f} of its first speed: its data were moved to slower cells, and nothing limits the drive."
         )
         return [
-            Finding(name, "absent", None, unit, None, None, UNTESTED, why, plots, figures)
+            verdicts.absent(name, unit, UNTESTED, why, plots, figures)
             for name, unit, plots in (
                 ("throttled-share", "", (plot,)),
                 ("throttle-recovery", "ns", ()),
@@ -215,16 +230,14 @@ def _decide(
     why = f"{seen}; {needed:.0f} s of rest bring it back ({again / fresh:.2f})."
     low, high = (float(q) / fresh for q in np.quantile(speeds[-5:], (0.0, 1.0)))
     return [
-        Finding(
-            "throttled-share", "found", round(share, 3), "", low, high, sure, why, (plot,), figures
+        verdicts.found(
+            "throttled-share", round(share, 3), "", (low, high), sure, why, (plot,), figures
         ),
-        Finding(
+        verdicts.found(
             "throttle-recovery",
-            "found",
             round(needed * 1e9),
             "ns",
-            0.5 * needed * 1e9,
-            needed * 1e9,
+            (0.5 * needed * 1e9, needed * 1e9),
             sure,
             why,
             (),

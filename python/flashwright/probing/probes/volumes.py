@@ -21,35 +21,51 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, Verdict, unknown
-from flashwright.probing.probes.cliffs import size_of
-from flashwright.probing.probes.overwriting import LEAST_BYTES, Base, grain
+from flashwright.probing.probes.shared.overwriting import (
+    LEAST_BYTES,
+    Base,
+    grain,
+    stream_write_size,
+)
+from flashwright.target.arrays import Array, Flags, Ints
 from flashwright.target.question import UNTESTED, Context, Cost, kib
 
 __all__ = ["Volumes", "shares"]
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Held = npt.NDArray[np.bool_]
 
-# After a fill so many capacities are overwritten at random; then pairs, until so many have one that is held up.
-_OVERWRITTEN, _DEPTH = 1.0, 32
-_PAIRS, _STALLED, _CHUNK = 40_000, 600, 1000
-# Fewer tell nothing; more than this share of all is no stall but what writes cost.
-_LEAST, _MOST = 120, 1 / 3
-# Where a bit differs, both are held up at most this share of where it does not; where it is alike, at least so often.
-_APART, _TOGETHER = 0.3, 0.3
-# One volume: nearly all pairs are held up together, whatever their bits.
-_ALL, _ALIKE = 0.8, 0.85
-# Standard errors by which shares differ that do.
+# Capacities that are overwritten at random after a fill. Chosen: every drive cleans then.
+_OVERWRITTEN = 1.0
+# Requests outstanding meanwhile.
+_DEPTH = 32
+# Pairs at most.
+_PAIRS = 40_000
+# Pairs with a stall after which no more are played. Chosen: a share is known to a fiftieth.
+_STALLED = 600
+# Pairs between two looks at that number.
+_CHUNK = 1000
+# Pairs with a stall that a verdict needs. Chosen: a share is known to a twentieth.
+_LEAST = 120
+# Share of all pairs above which long writes are no stalls but what writes cost. Chosen.
+_MOST = 1 / 3
+# How often both writes are held up where their places differ in a bit, over how often where they do not, up to which
+# the bit selects a volume. Chosen.
+_APART = 0.3
+# How often both are held up where they do not differ in it, at least. Chosen.
+_TOGETHER = 0.3
+# Share of the pairs that are held up together if there is one volume. Chosen: nearly all.
+_ALL = 0.8
+# The same where a bit differs, over where it does not, at least. Chosen.
+_ALIKE = 0.85
+# Standard errors by which shares differ that do. Chosen: four leave less than one chance in ten thousand.
 _CLEAR = 4.0
-# Of a pair that nothing holds up the second takes so much longer where commands are taken one at a time.
+# Time of the second write of a pair that nothing holds up over that of the first, above which commands are taken one at
+# a time. Derived: it would be two.
 _IN_TURN = 1.5
 
 
-def shares(pairs: Ints, both: Held, bits: Ints) -> Array:
+def shares(pairs: Ints, both: Flags, bits: Ints) -> Array:
     """How often both writes of a pair are held up, by each bit of their addresses.
 
     Parameters
@@ -105,7 +121,7 @@ class Volumes:
             return Cost()
         capacity = context.target.capacity_bytes
         written = int((1 + _OVERWRITTEN) * capacity) + 2 * _PAIRS * grain(context)
-        return Cost(0, written, 2 * capacity // size_of(context) + 2 * _PAIRS)
+        return Cost(0, written, 2 * capacity // stream_write_size(context) + 2 * _PAIRS)
 
     def run(self, context: Context) -> list[Finding]:
         """Fill, overwrite, and write by pairs."""
@@ -113,7 +129,7 @@ class Volumes:
         if why:
             return _untold(why)
         target, size, rng = context.target, grain(context), context.rng(self.NAME)
-        chunk = size_of(context)
+        chunk = stream_write_size(context)
         slots = target.capacity_bytes // chunk
         target.play("write", np.arange(slots) * chunk, chunk, depth=_DEPTH)
         context.progress(0.3)

@@ -6,42 +6,67 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.bursts import Burst, burst
-from flashwright.probing.probes.edges import Edge, center, find_edge, grid, most
-from flashwright.probing.probes.ram import REPEATS, after_rests
-from flashwright.probing.probes.read_buffer import reach
+from flashwright.probing.probes.shared import verdicts
+from flashwright.probing.probes.shared.buffers import REPEATS, after_rests, buffer_region
+from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, most
+from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost, kib
 from flashwright.target.stats import chance_above
 from flashwright.target.target import Target
 
-__all__ = ["Line", "WriteBuffer", "empty_and_write", "fit"]
+__all__ = ["Burst", "Line", "WriteBuffer", "burst", "empty_and_write", "fit"]
 
-Array = npt.NDArray[np.float64]
 
-# Reads that show what flash takes, and how far behind each lies the one that loads its piece of a map.
-_FRESH, _NEAR = 32, 256 << 10
-# Twice the largest buffer that is looked for, 64 MiB.
+# Reads that show what flash takes.
+_FRESH = 32
+# How far behind each of them lies the one that loads its piece of a map, bytes.
+_NEAR = 256 << 10
+# The largest size that is tried, bytes: twice the largest buffer that is looked for, 64 MiB.
 _LARGEST = 128 << 20
+# Places for the largest size, at least.
 _PLACES = 16
+# Bytes of the smallest size.
 _SMALLEST = 4096
-# Of each write of the filler. Ours: small enough to go into any buffer that is looked for.
+# Bytes of a write of the filler. Chosen: small enough to go into any buffer that is looked for.
 _FILLER = 32 << 10
-# Least step of the latency that counts as one, in logarithms. Ours: what programming adds to a write of which the link
-# takes most; a twentieth is half of what algorithms 8.3 ask of a gain.
+# Least step of the latency that counts as one, in logarithms. Chosen: what programming adds to a write of which the
+# link takes most; a twentieth is half of what algorithms 8.3 ask of a gain.
 _STEP = 0.05
-# Where the border to what does not fit lies above the line, if the step is large. Ours: far enough that a few repeats
-# settle it at 5 % of noise, and below what programming adds on all but the fastest flash.
+# Where the border to what does not fit lies above the line, in logarithms, if the step is large. Chosen: far enough
+# that a few repeats settle it at 5 % of noise, and below what programming adds on all but the fastest flash.
 _BORDER = 0.07
 # Sizes that a line is laid through before what follows is compared with it.
 _LEAST_SIZES = 5
-# Single writes after a rest, during which a die ends tens of programs, and their time as a share of those without one,
-# below which something took them. Ours: RAM is several times as fast, and noise is a tenth.
-_RESTS, _REST_NS, _RESTED = 12, 100e6, 0.6
-# Programming takes longer than reading, by more than this.
+# Single writes after a rest.
+_RESTS = 12
+# That rest, nanoseconds. Chosen: a die ends tens of programs in it.
+_REST_NS = 100e6
+# Their time over that of writes without a rest, below which RAM took them. Chosen: RAM is several times as fast, and
+# noise is a tenth.
+_RESTED = 0.6
+# Time of a write over that of a read, up to which no flash was programmed. Derived: programming takes longer than
+# reading.
 _OVER_READ = 1.1
+# Writes of a burst.
+_BURST_WRITES = 128
+# Bytes of a burst, in times of the size that is asked about: each is tried until writes slow down.
+_BURST_TIMES = (4, 16, 64)
+# Bytes of a write of a burst, at least.
+_BURST_SMALLEST = 4096
+# The same at most.
+_BURST_LARGEST = 32 << 10
+# Bytes of a burst at most.
+_BURST_MOST = 128 << 20
+# Bursts of each size. Chosen: the slowest at each place is left out.
+_BURST_REPEATS = 4
+# Time of the last writes over that of the first, from which on the RAM is full. Chosen: beyond the noise of means.
+_BURST_SLOWER = 1.4
+# Share of the time of the last writes that writes take on average from the first that waits on. Chosen.
+_BURST_AS_AT_END = 0.7
+# By how much the size of one write may differ from that of bursts, as a share. Chosen.
+_BURST_NEAR = 0.25
 
 
 @dataclass(frozen=True)
@@ -92,13 +117,13 @@ class WriteBuffer:
         # A dozen sizes of halving, most of them after the first look.
         halving = 16 * 8 * 16 << 20
         # Bursts of small writes, four each.
-        bursts = min(4 * (4 + 16 + 64) << 20, 2 * reach(context.target))
+        bursts = min(4 * (4 + 16 + 64) << 20, 2 * buffer_region(context.target))
         # Without signs of a buffer, small writes and whole pages after rests.
         page = context.size("clustered-page") or 0
-        rested = _RESTS * _SMALLEST + 2 * REPEATS * page + reach(context.target) // 4
+        rested = _RESTS * _SMALLEST + 2 * REPEATS * page + buffer_region(context.target) // 4
         return Cost(
             bytes_read=2 * _FRESH * (_SMALLEST + page),
-            bytes_written=writes + reach(context.target) + halving + bursts + rested,
+            bytes_written=writes + buffer_region(context.target) + halving + bursts + rested,
             requests=2 * repeats * len(sizes)
             + 2 * (_FRESH + _RESTS)
             + filler // _FILLER * len(filled)
@@ -113,7 +138,7 @@ class WriteBuffer:
         if sizes[-1] < 128 << 10:
             why = f"{target.capacity_bytes:,} B are too small to write around a buffer"
             return [unknown("write-buffer", why, "B")]
-        target.fill(end_bytes=reach(target))
+        target.fill(end_bytes=buffer_region(target))
         nothing_ns = target.play("flush", np.zeros(32, np.int64), 0).latency_ns[1:]
         fresh_ns = _fresh(target, sizes[0], rng)
         writes: dict[int, list[Array]] = {size: [] for size in sizes}
@@ -185,7 +210,7 @@ class WriteBuffer:
         """Procedure 6: times of writes that find the buffer full."""
         target = context.target
         count = _filler_bytes(target) // _FILLER
-        region = reach(target)
+        region = buffer_region(target)
         first = int(rng.integers(0, region // _FILLER - count)) * _FILLER
         target.play("write", first + np.arange(count) * _FILLER, _FILLER)
         # Each of them fills it again for the next.
@@ -228,7 +253,7 @@ class WriteBuffer:
 
 def _fresh(target: Target, size: int, rng: np.random.Generator) -> Array:
     """Times of reads from flash whose piece of the map is in RAM, if there is one: what lies behind was just read."""
-    slots = reach(target) // size
+    slots = buffer_region(target) // size
     away = min(_NEAR // size, slots - 1)
     places = rng.integers(0, slots - away, _FRESH)
     pairs = np.stack([places + away, places], axis=1).ravel() * size
@@ -243,7 +268,7 @@ def empty_and_write(
     Parameters
     ----------
     target : Target
-        Filled up to :func:`reach`.
+        Filled up to :func:`buffer_region`.
     size_bytes : int
         Of each write.
     count : int
@@ -256,7 +281,7 @@ def empty_and_write(
     wrote, flushed : array of count
         Nanoseconds, 1 at least.
     """
-    places = reach(target) // size_bytes
+    places = buffer_region(target) // size_bytes
     offsets = (int(rng.integers(0, places)) + np.arange(count)) % places * size_bytes
     kinds = np.tile(["flush", "write"], count)
     kinds = np.append(kinds, "flush")
@@ -294,7 +319,7 @@ def fit(sizes: list[int], times_ns: dict[int, Array]) -> Line:
 
 
 def _sizes(context: Context) -> list[int]:
-    largest = min(_LARGEST, reach(context.target) // _PLACES)
+    largest = min(_LARGEST, buffer_region(context.target) // _PLACES)
     smallest = context.up(_SMALLEST)
     return grid(smallest, max(largest, smallest), 2, smallest)
 
@@ -304,7 +329,7 @@ def _filled_sizes(context: Context) -> list[int]:
 
 
 def _filler_bytes(target: Target) -> int:
-    return min(_LARGEST, reach(target) // _PLACES)
+    return min(_LARGEST, buffer_region(target) // _PLACES)
 
 
 def _repeats(context: Context) -> int:
@@ -372,12 +397,12 @@ def _none(
         f"a flush after a write takes no time, and writing {kib(smallest)} takes {margin:.1f} times as long as reading "
         f"it; after many other writes {same:.0%} of the sizes take what they take after a flush"
     )
-    return Finding("write-buffer", "absent", None, "B", None, None, agree, why, plots, figures)
+    return verdicts.absent("write-buffer", "B", agree, why, plots, figures)
 
 
 def _rested(target: Target, size: int, rng: np.random.Generator) -> Array:
     """Times of single writes after rests, in which RAM that no flush empties becomes free."""
-    places = reach(target) // size
+    places = buffer_region(target) // size
     took = []
     for place in rng.integers(0, places, _RESTS):
         target.idle(_REST_NS)
@@ -407,7 +432,7 @@ def _unless_whole(none: Finding, target: Target, page: int, rng: np.random.Gener
     On a drive that was purged and is mostly empty: cleaning that is due slows writes down however long they rest.
     """
     target.purge()
-    end = max(reach(target) // 4 // page, 1) * page
+    end = max(buffer_region(target) // 4 // page, 1) * page
     target.fill(end_bytes=end)
     rested, read = (np.median(took) for took in after_rests(target, page, end, rng))
     figures = {**none.figures, "rested_page_ns": float(rested), "read_page_ns": float(read)}
@@ -443,8 +468,8 @@ def _size(
         f"{kib(beyond)} take {np.expm1(jump):.0%} longer than it ({seen})"
     )
     low, high = float(edge.inside), float(edge.outside)
-    return Finding(
-        "write-buffer", "found", edge.inside, "B", low, high, edge.confidence, why, plots, figures
+    return verdicts.found(
+        "write-buffer", edge.inside, "B", (low, high), edge.confidence, why, plots, figures
     )
 
 
@@ -491,3 +516,95 @@ def _plots(
         Plot("Writes to an empty and to a full buffer", *labels, tuple(series), marks, True, True),
         Plot("Flushes after a write", *labels, (after,), marks, True),
     )
+
+
+@dataclass(frozen=True)
+class Burst:
+    """What many small writes show.
+
+    Attributes
+    ----------
+    filled_bytes : float
+        Written before writes began to wait.
+    least_bytes : float
+        That without what may have drained meanwhile.
+    first_bytes : float
+        Written before the first write from which on writes wait: merges that come and go may make the slope, by which
+        `filled_bytes` is found, unsteady.
+    """
+
+    filled_bytes: float
+    least_bytes: float
+    first_bytes: float
+
+    def bears_out(self, size_bytes: float) -> bool:
+        """Whether a size lies between what was written until writes waited and the same without what drains."""
+        drained = self.least_bytes / self.filled_bytes
+        return any(
+            (1 - _BURST_NEAR) * drained * filled <= size_bytes <= (1 + _BURST_NEAR) * filled
+            for filled in (self.filled_bytes, self.first_bytes)
+        )
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return (
+            f"a burst of small writes is taken fast up to {kib(round(self.filled_bytes) >> 10 << 10)}, "
+            f"{kib(round(self.least_bytes) >> 10 << 10)} of it without what drains meanwhile"
+        )
+
+
+def burst(context: Context, size_bytes: int, rng: np.random.Generator) -> Burst | None:
+    """Small writes in order, without a flush, until they slow down.
+
+    Parameters
+    ----------
+    context : Context
+        The target, filled up to :func:`buffer_region`.
+    size_bytes : int
+        What the RAM is thought to have.
+    rng : numpy Generator
+        Draws the places.
+
+    Returns
+    -------
+    Burst or None
+        None where they never slow down: flash keeps up with small writes.
+    """
+    target, room = context.target, buffer_region(context.target)
+    for times in _BURST_TIMES:
+        total = min(times * size_bytes, _BURST_MOST, room // 2)
+        each = int(
+            np.clip(total // _BURST_WRITES, context.up(_BURST_SMALLEST), context.up(_BURST_LARGEST))
+        )
+        each = context.down(each)
+        count = max(total // each, 16)
+        runs = []
+        for _ in range(_BURST_REPEATS):
+            target.flush()
+            first = int(rng.integers(0, max(room // (count * each), 1))) * count
+            latency = target.play("write", (first + np.arange(count)) * each, each).latency_ns
+            runs.append(np.maximum(latency, 1.0))
+        target.flush()
+        # Programs end at unlike times from run to run: their mean counts, stalls of one run do not.
+        mean = np.sort(np.array(runs), axis=0)[:-1].mean(axis=0)
+        free = float(np.median(mean[: max(count // 32, 4)]))
+        waiting = float(mean[-(count // 4) :].mean())
+        if waiting >= _BURST_SLOWER * free:
+            excess = float(np.sum(mean - free))
+            writes = max(count - excess / (waiting - free), 1.0)
+            fast = float(np.median([_first(run, _BURST_SLOWER * free, waiting) for run in runs]))
+            filled = writes * each
+            return Burst(filled, filled * (1 - free / waiting), max(fast, 1.0) * each)
+        if total in (_BURST_MOST, room // 2):
+            break
+    return None
+
+
+def _first(latency_ns: Array, slow_ns: float, waiting_ns: float) -> int:
+    """Writes before the first slow one from which on writes wait as those at the end do."""
+    near = max(latency_ns.size // 8, 4)
+    for at in np.flatnonzero(latency_ns > slow_ns).tolist():
+        if latency_ns[at : at + near].mean() >= _BURST_AS_AT_END * waiting_ns:
+            return int(at)
+    return latency_ns.size

@@ -1,0 +1,1 @@
+"""What several probes share: requests and regions, edges between sizes, overwriting, RAM that takes writes."""
