@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-import flashwright
 from conftest import Cli, Said
 from flashwright.cli.root import COMMANDS, load
 from flashwright.drive.description import devices
@@ -23,9 +22,7 @@ from flashwright.errors import ConfigError
 from flashwright.simulation.ssd import Ssd
 from flashwright.traces import workloads
 
-_PRODUCTS = Path(flashwright.__file__).parent / "papers/experiments/real-drives/drives"
-PRODUCTS = sorted(_PRODUCTS.glob("*.toml"))
-DRIVES = [*devices(), *map(str, PRODUCTS)]
+DRIVES = devices()
 TRACES = ("pgbench", "rocksdb", "sqlite")
 assert set(TRACES) <= set(workloads.bundled_traces())
 # Wall-clock time that people wait for an answer.

@@ -1,18 +1,15 @@
 """The drives that are compared: where each is described, and what its description does not hold.
 
-A description is a drive file of Flashwright in the folder ``drives``. Protocols play it as it is, with times, or as a
+Each is a bundled drive of Flashwright. Protocols play it as it is, with times, or as a
 drive that only counts, which is faster and has the same write amplification.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from flashwright import Ssd
 from flashwright.support.core import _core
-
-_FOLDER = Path(__file__).parent / "drives"
 
 
 @dataclass(frozen=True)
@@ -23,8 +20,8 @@ class Model:
     ----------
     name : str
         As the table of measurements calls the drive.
-    file : str
-        Its description.
+    device : str
+        The bundled drive that models it.
     capacity_gib : float
         What the host may use of the real drive, in GiB: with it, sizes are scaled to the model.
     floor : float or None
@@ -33,33 +30,33 @@ class Model:
     """
 
     name: str
-    file: str
+    device: str
     capacity_gib: float
     floor: float | None
 
     @property
     def text(self) -> str:
         """The description: a job's argument, so that a change of it reruns what rests on it."""
-        return (_FOLDER / self.file).read_text(encoding="utf-8")
+        return _core.config_bundled(self.device)
 
 
 MAX = Model(
     "Micron 7450 MAX",
-    "micron-7450-max.toml",
+    "micron-7450-max",
     capacity_gib=745.21,
     # Measured: one zone of 8 GiB at a time leaves nothing to copy.
     floor=1.033,
 )
 P5520 = Model(
     "Solidigm P5520",
-    "solidigm-p5520.toml",
+    "solidigm-p5520",
     capacity_gib=1788.5,
     # Measured: write amplification of the fill in order.
     floor=1.10,
 )
 PE8110 = Model(
     "SK hynix PE8110",
-    "sk-hynix-pe8110.toml",
+    "sk-hynix-pe8110",
     capacity_gib=894.25,
     floor=None,
 )
@@ -79,13 +76,13 @@ class Cached(Model):
     past_cache: float
 
 
-def _cached(name: str, file: str, past_cache: float) -> Cached:
-    return Cached(name, file, capacity_gib=1000.2e9 / 2**30, floor=None, past_cache=past_cache)
+def _cached(name: str, device: str, past_cache: float) -> Cached:
+    return Cached(name, device, capacity_gib=1000.2e9 / 2**30, floor=None, past_cache=past_cache)
 
 
-FX900 = _cached("HP FX900 1 TB", "hp-fx900.toml", 0.4)
-PRO980 = _cached("Samsung 980 Pro 1 TB", "samsung-980-pro.toml", 0.3)
-P1 = _cached("Crucial P1 1 TB", "crucial-p1.toml", 0.2)
+FX900 = _cached("HP FX900 1 TB", "hp-fx900", 0.4)
+PRO980 = _cached("Samsung 980 Pro 1 TB", "samsung-980-pro", 0.3)
+P1 = _cached("Crucial P1 1 TB", "crucial-p1", 0.2)
 CACHED = (FX900, PRO980, P1)
 
 
