@@ -1416,19 +1416,16 @@ impl ParallelClock {
 
 impl Clock {
     fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool, seed: Seed, observer: ObserverOfDrive) -> Self {
-        let timing = &config.timing;
-        let times = config.times();
+        let (times, unmapped_read) = (config.times(), config.flash_times().unmapped_read);
         let latency = if has_ram { config.ram.latency.0 } else { 0 };
-        match timing.model {
+        match config.timing.model {
             TimingModel::None => Self::None,
-            TimingModel::Serial => {
-                Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read: timing.unmapped_read.0 }
-            }
+            TimingModel::Serial => Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read },
             TimingModel::Parallel => Self::Parallel(ParallelClock {
                 engine: ParallelOfDrive::new(config, geometry, latency, seed, observer),
                 flights: Vec::new(),
                 queue: DriverQueue::new(config.host.queue_depth.requests()),
-                unmapped_read: timing.unmapped_read.0,
+                unmapped_read,
             }),
         }
     }
