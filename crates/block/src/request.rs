@@ -2,6 +2,7 @@
 
 use crate::{IoError, Nanos, Tag};
 use serde::{Deserialize, Serialize};
+use std::ops::{Add, AddAssign};
 
 /// The unit of addresses of block devices.
 pub const SECTOR_BYTES: u64 = 512;
@@ -73,6 +74,31 @@ impl Request {
     }
 }
 
+/// What a request caused in the device. Sums saturate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Effects {
+    /// Flash operations, cleaning included.
+    pub flash_ops: u32,
+    /// Blocks erased on its behalf.
+    pub erases: u32,
+}
+
+impl Add for Effects {
+    type Output = Self;
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        let Self { flash_ops, erases } = other;
+        Self { flash_ops: self.flash_ops.saturating_add(flash_ops), erases: self.erases.saturating_add(erases) }
+    }
+}
+
+impl AddAssign for Effects {
+    #[inline(always)]
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
 /// The completion of a request. All times are on the device's clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
@@ -84,10 +110,8 @@ pub struct Completion {
     pub start: Nanos,
     /// When it completed.
     pub end: Nanos,
-    /// Flash operations that it caused, cleaning included; 0 for a device that does not report them.
-    pub flash_ops: u32,
-    /// Blocks erased on its behalf; 0 for a device that does not report them.
-    pub erases: u32,
+    /// What it caused in the device; all 0 for a device that does not report it.
+    pub effects: Effects,
     /// Whether the request succeeded, and if not, why. Success is a null pointer and allocates nothing.
     pub result: Result<(), Box<IoError>>,
 }
@@ -100,8 +124,7 @@ impl Default for Completion {
             request: Request::default(),
             start: Nanos(0),
             end: Nanos(0),
-            flash_ops: 0,
-            erases: 0,
+            effects: Effects::default(),
             result: Ok(()),
         }
     }

@@ -5,7 +5,7 @@ use crate::keys;
 use crate::problems::{ConfigError, Problems, SettingError};
 use crate::read::lookup;
 use crate::schema::Config;
-use crate::times::Times;
+use crate::times::{FlashTimes, Times};
 use flashwright_block::Bytes;
 use flashwright_nand::Geometry;
 use std::ops::Deref;
@@ -30,7 +30,7 @@ pub struct DriveConfig {
     layout: Geometry,
     block_layout: BlockLayout,
     logical_pages: u32,
-    times: Times,
+    flash_times: FlashTimes,
 }
 
 impl DriveConfig {
@@ -58,7 +58,12 @@ impl DriveConfig {
     /// The duration of each operation.
     #[must_use]
     pub fn times(&self) -> Times {
-        self.times
+        self.flash_times.by_kind
+    }
+    /// All durations that follow from the settings.
+    #[must_use]
+    pub fn flash_times(&self) -> &FlashTimes {
+        &self.flash_times
     }
     /// The same drive under another name.
     #[must_use]
@@ -118,8 +123,15 @@ impl Config {
             pages.expect("the pages of a block were checked"),
             Bytes(seen.page_size.0 / u64::from(block_layout.per_page)),
         );
-        let times = Times::of(&self).expect("the ranges of times, rates and sizes keep their products within 64 bits");
-        Ok(DriveConfig { logical_pages: logical_pages(&self, &layout), layout, block_layout, times, written: self })
+        let flash_times = FlashTimes::of(&self, layout.page_size())
+            .expect("the ranges of times, rates and sizes keep their products within 64 bits");
+        Ok(DriveConfig {
+            logical_pages: logical_pages(&self, &layout),
+            layout,
+            block_layout,
+            flash_times,
+            written: self,
+        })
     }
 
     /// Values out of range and rules that span several keys. A key that breaks such a rule is reported once, without

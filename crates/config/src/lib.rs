@@ -27,5 +27,5 @@ pub use problems::{ConfigError, SettingError};
 pub use schema::{
     BusOrder, Capacity, Config, DieOrderName, GeometryConfig, HostConfig, PartialPages, TimingConfig, TimingModel,
 };
-pub use times::Times;
+pub use times::{BITS_MAX, ChipTimes, FlashTimes, Times};
 pub use values::{QueueDepth, Rate};

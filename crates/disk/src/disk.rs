@@ -16,8 +16,8 @@ use crate::held::{Held, Load};
 use crate::noise::{Noise, Prepared};
 use crate::ring::{Operation, Ring};
 use flashwright_block::{
-    BlockDevice, Bounds, Bytes, Completion, Contents, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
-    RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
+    BlockDevice, Bounds, Bytes, Completion, Contents, DeviceInfo, DriverQueue, Effects, HoldsData, IoError, Nanos,
+    Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -280,7 +280,7 @@ impl Disk {
                 self.lay(Tag(id), request, waited.as_ref().map_or(Load::None, |waited| waited.load()));
                 self.hand_over();
             }
-            return Some(Completion { tag, request, start, end, flash_ops: 0, erases: 0, result });
+            return Some(Completion { tag, request, start, end, effects: Effects::default(), result });
         }
     }
 

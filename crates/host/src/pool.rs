@@ -495,7 +495,7 @@ impl Pool {
     /// of the first that failed.
     pub(crate) fn completed(&mut self, id: Id, below: &Completion, mut done: impl FnMut(Completion, u32, bool)) {
         let mut at = self.get(id).links.0;
-        let (mut flash_ops, mut erases) = (below.flash_ops, below.erases);
+        let mut effects = below.effects;
         while at != NONE {
             let Link { host, next } = self.links[at as usize];
             self.free_links.push(at);
@@ -510,9 +510,8 @@ impl Pool {
             let completion = Completion {
                 start: so_far.start.min(below.start),
                 end: so_far.end.max(below.end),
-                // The flash operations of merged requests count once.
-                flash_ops: so_far.flash_ops.saturating_add(std::mem::take(&mut flash_ops)),
-                erases: so_far.erases.saturating_add(std::mem::take(&mut erases)),
+                // What merged requests caused counts once.
+                effects: so_far.effects + std::mem::take(&mut effects),
                 tag: so_far.tag,
                 request: so_far.request,
                 result,

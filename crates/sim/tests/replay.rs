@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
 use flashwright_block::{
-    BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, RequestSource, Seed, SourceError,
-    Tag,
+    BlockDevice, Bytes, Completion, DeviceInfo, Effects, IoError, Nanos, Request, RequestKind, RequestSource, Seed,
+    SourceError, Tag,
 };
 use flashwright_host::{BlockLayerSettings, StackSettings};
 use flashwright_sim::{Pace, Precondition, Replay, ReplaySettings, RunSettings, Simulation, SourceSpec, Window, scan};
@@ -54,7 +54,7 @@ impl BlockDevice for Fixed {
         let tag = Tag(self.submitted);
         self.submitted += 1;
         self.kinds.push(request.kind);
-        self.flying.push_back(Completion { tag, request, start, end, flash_ops: 0, erases: 0, result: Ok(()) });
+        self.flying.push_back(Completion { tag, request, start, end, effects: Effects::default(), result: Ok(()) });
         Ok(tag)
     }
     fn wait(&mut self, until: Nanos, completion: &mut Completion) -> Result<bool, IoError> {

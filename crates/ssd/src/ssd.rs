@@ -5,8 +5,8 @@ use crate::data::RequestData;
 use crate::engine::{Awaits, BusyTimes, ChipFigures, Observer as _, ObserverOfDrive, ParallelOfDrive, Serial, Work};
 use crate::power::Power;
 use flashwright_block::{
-    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, HoldsData, IoError, Nanos, Request,
-    RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
+    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, Effects, HoldsData, IoError, Nanos,
+    Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
 use flashwright_config::{
     Config, ConfigError, DieOrderName, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel,
@@ -120,8 +120,7 @@ impl Policies {
 struct Outcome {
     start: Nanos,
     end: Nanos,
-    flash_ops: u32,
-    erases: u32,
+    effects: Effects,
     /// Whether it read a page that holds no data.
     reads_unmapped: bool,
     /// The minimum duration that the cleaning schedule demands, in nanoseconds.
@@ -160,8 +159,7 @@ pub(crate) struct Flight {
     start: Nanos,
     /// Open while it is in the engine.
     pub(crate) end: Nanos,
-    flash_ops: u32,
-    erases: u32,
+    effects: Effects,
 }
 
 impl Flight {
@@ -183,8 +181,7 @@ impl Flight {
         completion.request = self.request;
         completion.start = self.start;
         completion.end = self.end;
-        completion.flash_ops = self.flash_ops;
-        completion.erases = self.erases;
+        completion.effects = self.effects;
     }
 }
 
@@ -897,8 +894,10 @@ impl Ssd {
             }
         }
         let counters = self.flash.counters();
-        let flash_ops = saturating_u32(counters.operations() - operations);
-        let erases = saturating_u32(counters.total(OpKind::Erase) - erases);
+        let effects = Effects {
+            flash_ops: saturating_u32(counters.operations() - operations),
+            erases: saturating_u32(counters.total(OpKind::Erase) - erases),
+        };
         let reads_unmapped = counters.reads_unmapped > unmapped;
         let (mut start, mut end) = (start, start);
         if let (Clock::Serial { engine, unmapped_read }, Some(before)) = (&mut self.clock, before) {
@@ -913,7 +912,7 @@ impl Ssd {
             end = end.max(start + delay);
             self.clean_after_writes(start);
         }
-        Outcome { start: Nanos(start), end: Nanos(end), flash_ops, erases, reads_unmapped, delay }
+        Outcome { start: Nanos(start), end: Nanos(end), effects, reads_unmapped, delay }
     }
 
     /// Keeps the error of a request that failed, if it did.
@@ -968,8 +967,8 @@ impl Ssd {
     /// Puts a request that was carried out where its completion is waited for.
     #[inline(always)]
     fn launch<const BARE: bool>(&mut self, request: &Request, tag: u64, outcome: Outcome) {
-        let Outcome { start, end, flash_ops, erases, reads_unmapped, delay } = outcome;
-        let flight = Flight { tag: Tag(tag), request: *request, start, end, flash_ops, erases };
+        let Outcome { start, end, effects, reads_unmapped, delay } = outcome;
+        let flight = Flight { tag: Tag(tag), request: *request, start, end, effects };
         let Clock::Parallel(clock) = &mut self.clock else {
             self.ready.push_back(flight);
             return;
@@ -1003,7 +1002,7 @@ impl Ssd {
         let tag = self.tag;
         (self.tag, self.now) = (tag + 1, request.arrival.0);
         let outcome = self.carry_out::<false, true, false>(&request, tag, request.arrival.0);
-        let Outcome { start, flash_ops, erases, reads_unmapped, .. } = outcome;
+        let Outcome { start, effects, reads_unmapped, .. } = outcome;
         if request.kind != RequestKind::Trim
             && self.flash.background().is_none()
             && let Clock::Parallel(clock) = &mut self.clock
@@ -1011,7 +1010,7 @@ impl Ssd {
             let least = if reads_unmapped { clock.unmapped_read } else { 0 };
             let served = clock.engine.serve_alone(start.0, least, self.flash.log(), self.flash.geometry());
             if let Some(end) = served {
-                Flight { tag: Tag(tag), request, start, end: Nanos(end), flash_ops, erases }.fill(completion);
+                Flight { tag: Tag(tag), request, start, end: Nanos(end), effects }.fill(completion);
                 self.conclude(completion);
                 self.now = self.now.max(end);
                 return Ok(());
@@ -1147,9 +1146,8 @@ impl Ssd {
         self.check(&request)?;
         request.arrival = request.arrival.max(Nanos(self.now));
         let tag = self.tag;
-        let Outcome { start, end, flash_ops, erases, .. } =
-            self.carry_out::<PLAIN, PLAIN, RAM>(&request, tag, request.arrival.0);
-        Flight { tag: Tag(tag), request, start, end, flash_ops, erases }.fill(completion);
+        let Outcome { start, end, effects, .. } = self.carry_out::<PLAIN, PLAIN, RAM>(&request, tag, request.arrival.0);
+        Flight { tag: Tag(tag), request, start, end, effects }.fill(completion);
         self.conclude(completion);
         self.tag += 1;
         self.now = end.0;
@@ -1418,19 +1416,16 @@ impl ParallelClock {
 
 impl Clock {
     fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool, seed: Seed, observer: ObserverOfDrive) -> Self {
-        let timing = &config.timing;
-        let times = config.times();
+        let (times, unmapped_read) = (config.times(), config.flash_times().unmapped_read);
         let latency = if has_ram { config.ram.latency.0 } else { 0 };
-        match timing.model {
+        match config.timing.model {
             TimingModel::None => Self::None,
-            TimingModel::Serial => {
-                Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read: timing.unmapped_read.0 }
-            }
+            TimingModel::Serial => Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read },
             TimingModel::Parallel => Self::Parallel(ParallelClock {
                 engine: ParallelOfDrive::new(config, geometry, latency, seed, observer),
                 flights: Vec::new(),
                 queue: DriverQueue::new(config.host.queue_depth.requests()),
-                unmapped_read: timing.unmapped_read.0,
+                unmapped_read,
             }),
         }
     }

@@ -79,7 +79,7 @@ fn a_drive_in_a_controller_keeps_its_accounts() {
         assert!(ends.is_sorted_by_key(|completion| completion.end), "{model}");
         assert_clean(drive.device(), model);
         let counters = drive.device().flash().counters();
-        let erases: u64 = ends.iter().map(|completion| u64::from(completion.erases)).sum();
+        let erases: u64 = ends.iter().map(|completion| u64::from(completion.effects.erases)).sum();
         assert_eq!(erases, counters.total(flashwright_ftl::OpKind::Erase), "{model}");
         let figures = drive.figures();
         assert!(figures.flushes > 100 && figures.turnarounds > 100 && drive.buffered_bytes() == 0, "{figures:?}");

@@ -119,7 +119,7 @@ fn a_fill_shows_the_cliff_and_idle_time_restores_the_cache() {
         let write = |ssd: &mut Ssd, lpn: u32, wait: u64| {
             let write = Request { arrival: Nanos(ssd.now().0 + wait), ..pages(ssd, RequestKind::Write, lpn, 1) };
             let done = &perform(ssd, write).unwrap()[0];
-            (done.end.0 - done.request.arrival.0, u64::from(done.flash_ops))
+            (done.end.0 - done.request.arrival.0, u64::from(done.effects.flash_ops))
         };
         let times: Vec<(u64, u64)> = (0..1500).map(|lpn| write(&mut ssd, lpn, 0)).collect();
         assert!(times[..cache].iter().all(|took| *took == (302_400, 1)), "{timing}: the cache");

@@ -2,7 +2,9 @@
 
 #![allow(dead_code)] // each test file uses its part
 
-use flashwright_block::{BlockDevice, Bytes, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, Tag};
+use flashwright_block::{
+    BlockDevice, Bytes, Completion, DeviceInfo, Effects, IoError, Nanos, Request, RequestKind, Tag,
+};
 use std::collections::BTreeMap;
 
 /// Takes up to `depth` requests at once, each for its own time, and records them with their times. More than that is an
@@ -61,8 +63,14 @@ impl BlockDevice for Recorder {
                 self.in_flight.remove(&(end, tag));
                 self.now = self.now.max(end);
                 let (start, end) = (Nanos(start), Nanos(end));
-                *completion =
-                    Completion { tag: Tag(tag), request, start, end, flash_ops: 1, erases: 0, result: Ok(()) };
+                *completion = Completion {
+                    tag: Tag(tag),
+                    request,
+                    start,
+                    end,
+                    effects: Effects { flash_ops: 1, erases: 0 },
+                    result: Ok(()),
+                };
                 Ok(true)
             }
             _ => {

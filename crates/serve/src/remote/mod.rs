@@ -20,8 +20,8 @@ pub use uri::{Refused, Uri};
 use crate::listen::Stream;
 use crate::wire::{Head, export, flag};
 use flashwright_block::{
-    BlockDevice, Bounds, Bytes, Completion, Contents, DeviceInfo, DriverQueue, IoError, Nanos, Request, RequestKind,
-    SECTOR_BYTES, Seed, Tag, Waiting,
+    BlockDevice, Bounds, Bytes, Completion, Contents, DeviceInfo, DriverQueue, Effects, IoError, Nanos, Request,
+    RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use flashwright_disk::{Noise, Prepared};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -288,7 +288,7 @@ impl Remote {
         let place = flashwright_disk::place(&request);
         let result = failure.map_or(Ok(()), |why| Err(Box::new(IoError::Device(format!("{place}: {why}")))));
         let end = self.now();
-        self.ready.push_back(Completion { tag, request, start, end, flash_ops: 0, erases: 0, result });
+        self.ready.push_back(Completion { tag, request, start, end, effects: Effects::default(), result });
         self.queue.release(request.kind, 1);
         if let Some(Waiting { id, request }) = self.queue.pick() {
             self.lay(Tag(id), request);

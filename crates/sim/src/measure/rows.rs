@@ -27,8 +27,8 @@ impl RequestColumns {
         self.kind.push(completion.request.kind as u8);
         self.lpn.push(first);
         self.pages.push(pages);
-        self.flash_ops.push(completion.flash_ops);
-        self.erases.push(completion.erases);
+        self.flash_ops.push(completion.effects.flash_ops);
+        self.erases.push(completion.effects.erases);
     }
 }
 

@@ -173,7 +173,7 @@ impl Measurement {
         }
         let request = &completion.request;
         self.pages[request.kind as usize] += u64::from(ssd.pages_of(request).1);
-        self.digest = mix(self.digest, completion.tag.0 ^ u64::from(completion.flash_ops) << 32);
+        self.digest = mix(self.digest, completion.tag.0 ^ u64::from(completion.effects.flash_ops) << 32);
         self.tally.count(completion);
         if !self.counts_only {
             self.note(completion, ssd);

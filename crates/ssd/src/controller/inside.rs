@@ -3,7 +3,9 @@
 
 use super::write_buffer::Extent;
 use super::{Controller, Drain, Job, Owner, Stage};
-use flashwright_block::{Arbiter, BlockDevice, Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_block::{
+    Arbiter, BlockDevice, Completion, Effects, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+};
 
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// Sends those entries of the write buffer to the flash that are due.
@@ -162,7 +164,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         if let Err(error) = completion.result {
             self.job_failed(owner, error);
         }
-        self.ended(owner, (completion.flash_ops, completion.erases));
+        self.ended(owner, completion.effects);
     }
 
     /// The device below failed the job of `owner`. The end of the job follows, as for any other.
@@ -190,12 +192,12 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
-    /// The job of `owner` has completed, with this many flash operations and erases.
-    pub(super) fn ended(&mut self, owner: Owner, (flash_ops, erases): (u32, u32)) {
+    /// The job of `owner` has completed, and caused this.
+    pub(super) fn ended(&mut self, owner: Owner, effects: Effects) {
         match owner {
             Owner::Entry(id) => {
                 self.inside.flushes -= 1;
-                self.owed = (self.owed.0.saturating_add(flash_ops), self.owed.1.saturating_add(erases));
+                self.owed += effects;
                 self.buffer.landed(id);
                 if let Some(payloads) = &mut self.payloads {
                     payloads.landed(id);
@@ -204,13 +206,12 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             }
             Owner::Ahead(id) => {
                 self.read_buffer.filled(id);
-                self.owed.0 = self.owed.0.saturating_add(flash_ops);
+                self.owed += effects;
                 self.recheck = true;
             }
             Owner::Command(slot) => {
                 let command = &mut self.commands[slot as usize];
-                command.flash_ops = command.flash_ops.saturating_add(flash_ops);
-                command.erases = command.erases.saturating_add(erases);
+                command.effects += effects;
                 command.working = false;
                 command.done = command.sent;
                 let command = *command;

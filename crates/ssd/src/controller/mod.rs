@@ -41,8 +41,8 @@ use flashwright_config::{ControllerConfig, Drain, Oversized};
 use crate::ssd::Ssd;
 use claims::{Claim, Claims};
 use flashwright_block::{
-    Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Fifo, HoldsData, IoError, Nanos, Request,
-    RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
+    Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Effects, Fifo, HoldsData, IoError, Nanos,
+    Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use link::Link;
 use noise::Noise;
@@ -94,8 +94,7 @@ struct Command {
     settled: bool,
     failed: bool,
     fills: Option<u64>,
-    flash_ops: u32,
-    erases: u32,
+    effects: Effects,
 }
 
 impl Command {
@@ -201,8 +200,8 @@ pub struct Controller<D, A = Fifo> {
     errors: Vec<(u32, Box<IoError>)>,
     /// Errors by which buffered data of acknowledged writes were lost; the next command that changes data reports one.
     deferred: Option<Box<IoError>>,
-    /// Flash operations and erases of flushes, for the next write to report.
-    owed: (u32, u32),
+    /// What flushes and reads ahead caused, for the next command that is no read to report.
+    owed: Effects,
     figures: ControllerFigures,
     /// The bytes of commands and buffers, if the device below holds data.
     payloads: Option<Box<Payloads>>,
@@ -279,7 +278,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             noise: Noise::new(config.noise, seed),
             errors: Vec::new(),
             deferred: None,
-            owed: (0, 0),
+            owed: Effects::default(),
             figures: ControllerFigures::default(),
             payloads: device.holds_data().map(|_| Box::default()),
             config: config.clone(),
@@ -349,7 +348,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
         self.now = next;
         if let Some(owner) = self.inside.refused.pop_front() {
-            self.ended(owner, (0, 0));
+            self.ended(owner, Effects::default());
         } else if self.link.next() == next {
             let crossing = self.link.take(next);
             self.crossed(crossing);
@@ -473,14 +472,12 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             payloads.finished(command.tag, command.failed);
         }
         let mut result = if command.failed { self.result_of(slot) } else { Ok(()) };
-        let (mut flash_ops, mut erases) = (command.flash_ops, command.erases);
+        let mut effects = command.effects;
         if command.request.kind != RequestKind::Read {
             if let Some(error) = self.deferred.take() {
                 result = result.and(Err(error));
             }
-            flash_ops = flash_ops.saturating_add(self.owed.0);
-            erases = erases.saturating_add(self.owed.1);
-            self.owed = (0, 0);
+            effects += std::mem::take(&mut self.owed);
         }
         let end = self.now + self.noise.on(self.now - command.start);
         let completion = Completion {
@@ -488,8 +485,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             request: command.request,
             start: Nanos(command.start),
             end: Nanos(end),
-            flash_ops,
-            erases,
+            effects,
             result,
         };
         let later = self.ready.iter().rev().take_while(|other| other.end > completion.end).count();

@@ -11,7 +11,9 @@ use super::{Command, Controller, Inside, NEVER};
 use crate::power::RestartError;
 use crate::ssd::Ssd;
 use crate::{MountError, Mounted};
-use flashwright_block::{Arbiter, BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Tag, Waiting};
+use flashwright_block::{
+    Arbiter, BlockDevice, Completion, Effects, IoError, Nanos, Request, RequestKind, Tag, Waiting,
+};
 use std::collections::BTreeSet;
 
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
@@ -41,8 +43,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
                 payloads.finished(tag.0, true);
             }
             let result = Err(Box::new(IoError::PowerOff));
-            let (end, flash_ops, erases) = (Nanos(self.now), 0, 0);
-            self.ready.push_back(Completion { tag, request, start, end, flash_ops, erases, result });
+            let (end, effects) = (Nanos(self.now), Effects::default());
+            self.ready.push_back(Completion { tag, request, start, end, effects, result });
         }
         self.forget();
         (self.off, self.power_lost) = (true, false);
@@ -77,7 +79,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.read_buffer = ReadBuffer::new(&config.read_buffer);
         self.errors.clear();
         self.deferred = None;
-        self.owed = (0, 0);
+        self.owed = Effects::default();
         if let Some(payloads) = &mut self.payloads {
             payloads.forget_buffers();
         }

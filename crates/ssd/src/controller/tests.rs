@@ -2,7 +2,7 @@
 //! model; and its times, worked out on paper for a device of fixed times.
 
 use super::*;
-use flashwright_block::{Bytes, Rng, Seed, below, chance};
+use flashwright_block::{Bytes, Effects, Rng, Seed, below, chance};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 // --- devices below ---
@@ -74,8 +74,7 @@ impl BlockDevice for Below {
             request,
             start: request.arrival,
             end,
-            flash_ops: 1,
-            erases: 0,
+            effects: Effects { flash_ops: 1, erases: 0 },
             result: Ok(()),
         });
         Ok(tag)

@@ -45,7 +45,6 @@ mod parallel;
 mod replacing;
 mod serial;
 mod soonest;
-mod times;
 
 pub(crate) use chips::errors_of;
 pub use chips::{Awaits, ChipFigures, Chips, Superseded, Unfinished};

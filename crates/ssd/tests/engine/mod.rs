@@ -335,7 +335,10 @@ fn one_die_is_serial() {
         assert_eq!(run(&mut build("parallel", 1)), expected, "seed {seed}: one at a time");
         // Taken all at once they start earlier and end alike, but for those that need no flash.
         for (found, expected) in run(&mut build("parallel", 200)).iter().zip(&expected) {
-            assert!(found.end == expected.end || found.flash_ops == 0, "seed {seed}: {found:?} against {expected:?}");
+            assert!(
+                found.end == expected.end || found.effects.flash_ops == 0,
+                "seed {seed}: {found:?} against {expected:?}"
+            );
         }
     }
 }

@@ -154,16 +154,8 @@ impl<'a> Reference<'a> {
     }
 
     fn phases(&self, kind: OpKind) -> VecDeque<Phase> {
-        let t = &self.config.timing;
-        let spare = self.config.geometry.spare_size.0;
-        let page = self.config.geometry.page_size.0 + if t.transfer_spare { spare } else { 0 };
-        let (command, page, spare) = (t.command.0, t.bus_rate.transfer(page).0, t.bus_rate.transfer(spare).0);
-        let (array, transfer) = match kind {
-            OpKind::Read => (t.read.0, page),
-            OpKind::Program => (t.program.0, page),
-            OpKind::Erase => (t.erase.0, 0),
-            OpKind::OobRead => (t.oob_read.0, spare),
-        };
+        let t = self.config.times();
+        let (command, array, transfer) = (t.command, t.array[kind as usize], t.transfer[kind as usize]);
         let all = match kind {
             _ if !t.pipelined => vec![Phase::Bus(command + array + transfer)],
             OpKind::Program => vec![Phase::Bus(command + transfer), Phase::Array(array)],

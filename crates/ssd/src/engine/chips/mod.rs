@@ -38,7 +38,6 @@ mod told;
 
 use super::order::Order;
 use super::replacing::Replacing;
-use super::times::ChipTimes;
 use super::{BusyTimes, Observer};
 use bus::Bus;
 use command::{Commands, NONE};
@@ -46,7 +45,7 @@ use die::{Die, InBlock};
 use events::{Due, Event, Events, What};
 use firmware::CopyFirmware;
 use flashwright_block::{Bytes, Nanos, Seed};
-use flashwright_config::DriveConfig;
+use flashwright_config::{ChipTimes, DriveConfig};
 use flashwright_ftl::Flash;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
 pub use issue::{Awaits, Superseded};
@@ -172,7 +171,7 @@ impl<W: Observer> Chips<W> {
         let room = |size: Bytes| Room::new(size.0 / layout.page_size().0);
         Self {
             observer,
-            times: ChipTimes::new(config),
+            times: config.flash_times().chips,
             order: Order::new(config, dies),
             passed_max: config.timing.passed_max,
             latency,
@@ -189,7 +188,7 @@ impl<W: Observer> Chips<W> {
             ram: room(config.chips.write_ram),
             copies: room(config.chips.copy_ram),
             held_until: 0,
-            copy_firmware: CopyFirmware::new(config.chips.copy_overhead.0),
+            copy_firmware: CopyFirmware::new(config.flash_times().copy_overhead),
             replacing: Replacing::new(blocks),
             reserve: (config.recovery.can_mount() && !config.ftl.scheme.takes_checkpoints())
                 .then(|| Reserve::new(blocks)),

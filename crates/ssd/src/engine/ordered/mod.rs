@@ -22,11 +22,10 @@ mod suspend;
 use super::order::{GROUPS, Heads, Order};
 use super::replacing::Replacing;
 use super::soonest::Soonest;
-use super::times::{BITS_MAX, ChipTimes};
 use super::{BusyTimes, ChipFigures, NONE};
 use command::{COMMANDS, Commands, Kind};
 use flashwright_block::Nanos;
-use flashwright_config::{DriveConfig, Programming};
+use flashwright_config::{BITS_MAX, ChipTimes, DriveConfig, Programming};
 use flashwright_ftl::SlcCacheKind;
 use flashwright_nand::{Divisor, ErrorLaw};
 use serde::{Deserialize, Serialize};
@@ -230,7 +229,7 @@ impl Ordered {
         let (layout, chips) = (config.block_layout(), &config.chips);
         let has_ram = chips.write_ram.0 > 0 || chips.copy_ram.0 > 0 || chips.copy_overhead.0 > 0;
         let overlaps = chips.cache_program || chips.cache_read || chips.copyback;
-        let times = ChipTimes::new(config);
+        let times = config.flash_times().chips;
         // Where something takes no time, more than the rules of a die and its bus would say what comes first.
         let arrays = times.read.iter().chain(&times.program).chain([&times.oob_read, &times.erase]);
         let takes_time = arrays.chain([&times.data, &times.spare]).all(|time| *time > 0);
@@ -249,7 +248,7 @@ impl Ordered {
     /// command of a request and its end.
     #[must_use]
     pub fn new(config: &DriveConfig, latency: u64) -> Self {
-        let (layout, times) = (config.layout(), ChipTimes::new(config));
+        let (layout, times) = (config.layout(), config.flash_times().chips);
         let (blocks, dies, channels) = (layout.blocks() as usize, layout.dies() as usize, layout.channels() as usize);
         let bits = config.geometry.bits_per_cell;
         let alike = |times: &[u64]| times[..bits as usize].iter().all(|time| *time == times[0]);
