@@ -1,4 +1,4 @@
-"""What advice on spare space is made of: points that were played, and where the knee lies."""
+"""Advice on spare space: the points that were played, the targets they meet, and the knee of the curve."""
 
 from __future__ import annotations
 

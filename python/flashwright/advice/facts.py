@@ -1,4 +1,4 @@
-"""What is known of a drive whose host is advised, and the lines that follow from it."""
+"""What is known of a drive whose host is advised, and how a line of advice names what it rests on."""
 
 from __future__ import annotations
 

@@ -174,13 +174,13 @@ def file_systems(facts: Facts) -> tuple[list[Line], dict[str, str]]:
         ext4_remarks.append(f"no stripe-width: ext4 goes by none above {largest}")
     for_ext4 = facts.line(
         "ext4",
-        f"a stride of {stride} blocks is a clustered page{_joined(ext4_remarks)}",
+        f"a stride of {stride} blocks is a clustered page{_remarks_text(ext4_remarks)}",
         *rests_on,
         commands=(f"mkfs.ext4 {mkfs['mkfs.ext4']} {facts.disk.partition}",),
     )
     for_xfs = facts.line(
         "xfs",
-        f"a stripe unit of {sized(unit)} is a clustered page{_joined(remarks)}",
+        f"a stripe unit of {sized(unit)} is a clustered page{_remarks_text(remarks)}",
         *rests_on,
         commands=(f"mkfs.xfs {mkfs['mkfs.xfs']} {facts.disk.partition}",),
     )
@@ -245,5 +245,5 @@ def _reserved(share: float) -> str:
     return f"discard the whole disk, then leave {(1 - share) * 100:.3g} % of it unused"
 
 
-def _joined(remarks: list[str]) -> str:
+def _remarks_text(remarks: list[str]) -> str:
     return "".join(f"; {remark}" for remark in remarks)

@@ -94,7 +94,7 @@ def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:
             rates = grid.bandwidth_bytes_per_s / grid.size_bytes[:, None]
             for size, depth in zip(grid.size_bytes, grid.saturation_depth, strict=True):
                 figures[f"depth_of_{kind}s_of_{size}_bytes"] = float(depth)
-            told.append(_told(grid, rates[0]))
+            told.append(_describe(grid, rates[0]))
     except FlashwrightError as error:
         return unknown(
             "best-request", f"the model can't be played: {str(error).splitlines()[0]}", "B"
@@ -147,7 +147,7 @@ def _point(base: Ssd, kind: _Kind, size: int, depth: int, held: int) -> tuple[fl
     return rate, mean
 
 
-def _told(grid: Grid, rates: Array) -> str:
+def _describe(grid: Grid, rates: Array) -> str:
     """The rate at some depths, and what the last of them cost in response time."""
     shown = [
         at

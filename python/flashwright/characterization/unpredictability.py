@@ -204,10 +204,10 @@ def _range(bench: Bench, share: float) -> Range:
         responses.append(reads)
         edges = np.linspace(0, reads.size, _WINDOWS + 1).astype(np.int64)
         windows.append(np.add.reduceat(reads, edges[:-1]) / np.diff(edges))
-    return _judged(share, responses, np.concatenate(windows))
+    return _summarize(share, responses, np.concatenate(windows))
 
 
-def _judged(share: float, responses: list[Array], windows: Array) -> Range:
+def _summarize(share: float, responses: list[Array], windows: Array) -> Range:
     ordered = [np.sort(each) for each in responses]
     top = float(np.quantile(np.concatenate(ordered), 0.999))
     edges = np.linspace(0, max(top, 1.0), _BINS + 1)

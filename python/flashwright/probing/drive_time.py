@@ -1,8 +1,8 @@
 """How much of a drive's own time a session may take, and how probes share it.
 
 Quick mode ends within half an hour on the drive's clock and full mode within eight hours, however slow the drive is.
-Each probe is sure of its share; what others are expected to leave over goes to the first that needs it. A probe that
-runs out gives what it has: of the rest it says how long it would have needed.
+Each probe is sure of its share. What others are expected to leave over goes to the first that needs it. A probe that
+runs out gives the findings it has; of the rest it says how long it would have needed.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ def probe_page(
             ("time", f"{text.time_ns(seconds * 1e9)}, on its clock {text.time_ns(own * 1e9)}"),
             *(
                 ("it counts", line)
-                for line in counted.told([asked.counted for asked in result.asked])
+                for line in counted.counter_sentences([asked.counted for asked in result.asked])
             ),
         ],
         tiles=[

@@ -1,4 +1,4 @@
-"""What a session of probes will ask of a target, before anything is written."""
+"""What a session of probes will ask of a target at most, before anything is written."""
 
 from __future__ import annotations
 

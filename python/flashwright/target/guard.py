@@ -1,4 +1,4 @@
-"""The one way to a device: what a probe may not touch is refused here."""
+"""The only way to a device: requests outside of the allowed part, and writes without consent, are refused here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the description of a model says of the parameters that probes look for, without a probe."""
+"""The parameters that probes look for, as the description of a model gives them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model of a drive that a fit tries, and what is left between the two."""
+"""A model of a drive as a fit sees it: structure and numbers; and the residuals between model and drive."""
 
 from __future__ import annotations
 

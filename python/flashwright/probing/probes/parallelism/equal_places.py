@@ -1,16 +1,16 @@
-"""Places that are read alike, and places that were just written, where random ones show no clear groups.
+"""Places that are read in equal time, and places that were just written, where random ones form no clear groups.
 
 Waits form groups only if nothing else makes places differ. Two things do. Some data lie in cells that are read faster,
-as in an SLC cache: then places are compared that are read in about the same time, and what a place still has of its own
+as in an SLC cache: then places are compared that are read in about the same time, and what a place still adds by itself
 is taken off. And a translation layer that keeps its map beside the data reads several pages for one::
 
     read of a place that lay there        ─► last page of its region ─► its table ─► the page    up to three units
     read of a place that was just written ─► the page itself                                     one unit
 
-So random places are written once more, and then compared. Two arms stand against fewer units than there are. What is
-written at random may go to one log, or to a few, and what is read alike may lie on some units only: then other places
-are found that wait for no group, or the places of a group lie side by side. And RAM that still has what was written:
-a good deal is written elsewhere before anything is read.
+So random places are written once more, and then compared. Both kinds of places may show fewer units than there are, and
+the probe guards against that. Random writes may go to one log, or to a few, and places of equal time may lie on some
+units only: then other places wait for no group, or the places of a group lie side by side. RAM may still hold what was
+written: a good deal is written elsewhere before anything is read.
 """
 
 from __future__ import annotations
@@ -94,10 +94,10 @@ class EqualPlaces(Pairs):
         if told.units is None or not self.trials:
             return told
         trial = self.trials[-1]
-        lonely = self._lonely(trial)
-        if lonely > _STRAY:
+        alone = self._waiting_for_none(trial)
+        if alone > _STRAY:
             why = (
-                f"places that are read alike wait in {trial.units} groups, but {lonely:.0%} of the others wait for "
+                f"places that are read alike wait in {trial.units} groups, but {alone:.0%} of the others wait for "
                 "none of these, so that there are more units"
             )
             return replace(told, units=None, confidence=0.0, why=why)
@@ -105,7 +105,7 @@ class EqualPlaces(Pairs):
 
     def _draw(self, count: int) -> Ints:
         """Places of the half of those drawn that are read most alike."""
-        place = self._drawn(_DRAWN * count)
+        place = self._candidates(_DRAWN * count)
         self._avoid(place)
         alone = np.median([self._read(place) for _ in range(_ALONE_REPEATS)], axis=0)
         order = np.argsort(alone, kind="stable")
@@ -113,13 +113,13 @@ class EqualPlaces(Pairs):
         first = int(ranges.argmin())
         return np.asarray(place[np.sort(order[first : first + count])], np.int64)
 
-    def _drawn(self, count: int) -> Ints:
+    def _candidates(self, count: int) -> Ints:
         return self.rng.choice(self.places, count, replace=False).astype(np.int64)
 
     def _groups(self, took: Array) -> Ints:
         return groups(took - _of_places(took))
 
-    def _seen(self, trial: Trial) -> Trial:
+    def _adjust(self, trial: Trial) -> Trial:
         """Without places that lie with none, and with groups joined that wait for each other as for themselves.
 
         What places have of their own beside the others of their group is taken off.
@@ -133,13 +133,13 @@ class EqualPlaces(Pairs):
         for _ in range(_SWEEPS):
             mean = np.nan_to_num(levels(took, label).mean)
             took = took - _of_places(took - mean[label][:, label])
-            label = _joined(took, label)
+            label = _merge_groups(took, label)
         return Trial(trial.place[kept], label, took)
 
     def _some(self, count: int) -> Ints:
         return self.trials[-1].place[:count] if self.trials else super()._some(count)
 
-    def _lonely(self, trial: Trial) -> float:
+    def _waiting_for_none(self, trial: Trial) -> float:
         """Share of other places that wait for no group."""
         others = self._others()
         members = [trial.place[trial.label == group] for group in range(trial.units)]
@@ -221,7 +221,7 @@ class JustWritten(EqualPlaces):
         confidence = told.confidence if trial.units == 1 else told.confidence * (1 - missed)
         return replace(told, confidence=confidence, why=f"Just after they were written: {told.why}")
 
-    def _drawn(self, count: int) -> Ints:
+    def _candidates(self, count: int) -> Ints:
         """Places all over the drive but for its end, written in an order that is drawn."""
         self.renew()
         edges = np.linspace(0, self.old, count + 1).astype(np.int64)
@@ -240,7 +240,7 @@ class JustWritten(EqualPlaces):
         return self.rng.integers(self.old, self.places, _OTHERS)
 
 
-def _joined(took: Array, label: Ints) -> Ints:
+def _merge_groups(took: Array, label: Ints) -> Ints:
     """Groups that wait for each other as long as for themselves are one, where that is known well enough."""
     level = levels(took, label)
     mean = level.mean

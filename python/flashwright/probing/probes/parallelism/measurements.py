@@ -200,7 +200,7 @@ class UnitMeasurements:
         read = self.target.play("read", places, self.page_bytes).latency_ns
         return bool(write_ns <= np.median(read))
 
-    def rested(self) -> list[float]:
+    def costs_after_rests(self) -> list[float]:
         """What each further page of a short write adds, as a share of one alone, after rests: growing and shrinking.
 
         A limit by heat or by bytes makes all pages of long writes cost alike; rest lifts it for as little as this.
@@ -326,7 +326,9 @@ class UnitMeasurements:
         """
         apart = np.arange(1, period + 1) * grain_pages
         first = self.rng.integers(0, self.pages - int(apart[-1]) - 1, (period, _KNOWN))
-        known = self._primed(first.ravel(), (first + apart[:, None]).ravel()).reshape(period, -1)
+        known = self._pairs_with_map(first.ravel(), (first + apart[:, None]).ravel()).reshape(
+            period, -1
+        )
         level = np.median(known, axis=1)
         middle = (level[-1] + level[:-1].max()) / 2
         shares = (known > middle).mean(axis=1)
@@ -335,10 +337,10 @@ class UnitMeasurements:
         if near - stray < _CONTRAST_OF_WAITS:
             return float("nan")
         places = self.rng.integers(0, self.pages - 1, (2, ANYWHERE * period))
-        waits = float((self._primed(places[0], places[1]) > middle).mean())
+        waits = float((self._pairs_with_map(places[0], places[1]) > middle).mean())
         return (waits - stray) / (near - stray) * period
 
-    def _primed(self, first: Ints, second: Ints) -> Array:
+    def _pairs_with_map(self, first: Ints, second: Ints) -> Array:
         """As :meth:`_pairs`, each after reads of the pages behind, which bring the map where that is not in RAM."""
         took = np.empty(first.size)
         for index in range(first.size):

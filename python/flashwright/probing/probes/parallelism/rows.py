@@ -7,11 +7,13 @@ full, writes wait once for each such row::
     latency   ____|_______|_______|____       row = units x program
     bytes     ->  one row <-
 
-So the times of writes repeat after as many bytes as all units program at once, and that over the units is the program.
-What else looks like that, and the arm that tells it apart. An SLC cache programs fewer pages at once, and folding moves
-others meanwhile: nothing is told unless there is none. A buffer that a flush empties hands on parts of its own size: it
-is asked only where no flush waits. Cleaning comes after whole blocks, which have sixteen rows and more: the drive is
-empty. Two stretches have to agree.
+So the times of writes repeat after as many bytes as all units program at once; that over the units is the program.
+Other causes of that picture, and how they are excluded:
+
+- An SLC cache programs fewer pages at once, and folding moves others meanwhile: there must be none.
+- A buffer that a flush empties hands on parts of its own size: the measurement is made only where no flush waits.
+- Cleaning comes after whole blocks, which have sixteen rows and more: the drive is empty.
+- Chance: two stretches have to agree.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What probes of overwriting share: writes that are on flash when they count as done, fills, and periods of stalls."""
+"""What probes of overwriting share: flushed writes, fills, the base of a stall, and periods of stalls."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class SlcCache:
 
         def blind(why: str) -> list[Finding]:
             cache = unknown("slc-cache", why, "B", (plot,))
-            return _joined([cache], *_lasting(context, pen, 0.0))
+            return _with_missing([cache], *_lasting(context, pen, 0.0))
 
         if not purged:
             return blind(
@@ -142,7 +142,7 @@ class SlcCache:
                 verdicts.absent(name, unit, steady, "no such cache")
                 for name, unit in zip(_NAMES[1:5], _UNITS[1:5], strict=True)
             ]
-            return _joined([none, *others], *_lasting(context, pen, 0.0))
+            return _with_missing([none, *others], *_lasting(context, pen, 0.0))
         return _with_cliff(context, pen, cliff, plot, (before_reads, after_reads))
 
 
@@ -443,7 +443,7 @@ def _lasting(
     ], fast
 
 
-def _joined(cache: list[Finding], lasting: list[Finding], fast: float) -> list[Finding]:
+def _with_missing(cache: list[Finding], lasting: list[Finding], fast: float) -> list[Finding]:
     """Findings of the cache, those that are missing as unknown, and those of what lasts."""
     told = {one.parameter for one in cache}
     missing = [
