@@ -46,8 +46,9 @@ __all__ = [
     "plan",
 ]
 
-# A short test of how fast a drive takes requests: this many of each kind and size.
+# Requests of each kind and size in a short test of how fast a drive takes them.
 _LOOK_REQUESTS = 512
+# Bytes of a request of that test: a short one and a long one, which tell a request and a byte apart.
 _LOOK_SIZES = (4 * KIB, REQUEST_BYTES)
 PACE_BYTES = _LOOK_REQUESTS * sum(_LOOK_SIZES)
 """What :func:`measure_pace` reads, and about what it writes."""

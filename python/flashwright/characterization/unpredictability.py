@@ -26,8 +26,11 @@ from flashwright.target.stats import kolmogorov
 
 __all__ = ["PHASES", "Range", "Unpredictability", "UnpredictabilityResult", "peaks", "verdict"]
 
+# Phases of a run: each a capacity of data written.
 PHASES = 3
+# Shares of the address space (section 4.2.5).
 _RANGES = (0.1, 0.5, 0.7, 0.9, 1.0)
+# The same in quick mode.
 _QUICK_RANGES = (0.1, 1.0)
 # Bins of a density.
 _BINS = 200

@@ -13,7 +13,9 @@ from flashwright.errors import DeviceError, TargetError
 
 __all__ = ["CODES", "SECTOR", "Carrying", "Core", "Guarded", "Range"]
 
+# Kinds of requests, as the core numbers them.
 CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
+# Bytes that a sector of the core has.
 SECTOR = 512
 
 # Bytes that are discarded at once. Chosen: any kernel takes them, and Ctrl-C is heard in between.

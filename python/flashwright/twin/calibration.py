@@ -37,6 +37,7 @@ from flashwright.twin.patterns import (
 
 __all__ = ["Calibration", "Level", "Measured", "calibrate", "cost", "play"]
 
+# Levels of the latencies of a pattern.
 _LEVELS = ("mean_ns", "p10_ns", "p50_ns", "p90_ns", "p99_ns")
 _KINDS: tuple[Kinds, ...] = ("read", "write", "flush")
 # Bytes of a write that prepares. Chosen: large enough to be quick, and no drive that we know has a larger stripe.

@@ -559,7 +559,7 @@ def _plot_curves(curves: list[Curve]) -> Plot:
 
 @dataclass(frozen=True)
 class Turns:
-    """What writes in order and at random did by turns.
+    """Alternating writes in order and at random.
 
     Attributes
     ----------

@@ -153,7 +153,7 @@ def restore_by_grid(found: Finding, error_bytes: float, share: float, grid: Grid
     Parameters
     ----------
     found : Finding
-        That withheld it.
+        That gives no verdict, since random writes contradict it.
     error_bytes : float
         How far what recurs may be off.
     share : float

@@ -66,7 +66,7 @@ _MISSED = 0.1
 def sharing_of(
     target: Target, rng: np.random.Generator, place_bytes: int, places: int, budget_bytes: int
 ) -> Sharing:
-    """Groups of random places; of such as are read alike where the others give none.
+    """Groups of random places; where these form none, of places that are read in equal time.
 
     Parameters
     ----------

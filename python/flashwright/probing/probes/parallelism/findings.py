@@ -37,9 +37,10 @@ _NO_MERGES = 1.02
 # Random writes that fill the logs of the drives that we drew, where their pages are small enough for it.
 _LOG_WRITES = 256
 
-# How long eight pages take that are handed over together, in times of one, if there is but one unit: less than eight
-# where the link overlaps, more only where they are merged. Chosen: wide enough for both, too narrow for two units.
+# How long eight pages take that are handed over together, in times of one, if there is but one unit, at least. Chosen:
+# the link overlaps a little; two units would take half as long.
 _TOGETHER_LEAST = 6.5
+# The same at most. Chosen: more is merges.
 _TOGETHER_MOST = 8.8
 
 
