@@ -111,7 +111,7 @@ class Facts:
         return " and ".join([*sources, *([short_runs.SOURCE] if played else [])])
 
     def silence(self, topic: str, *parameters: str) -> Line:
-        """That nothing is advised, because of what is not known."""
+        """A line that says why nothing is advised: what is not known."""
         reasons = []
         for parameter in parameters:
             finding = self.finding(parameter)

@@ -386,7 +386,7 @@ def _otherwise(
 
 
 def _how(base: Ssd, source: workloads.Source, made: RunSettings, best: Point) -> str:
-    """In what the confirming run is another one; empty if the seed changes nothing, so that it is the same one."""
+    """How the confirming run differs; empty if the seed changes nothing, so that it is the same run."""
     if isinstance(source, workloads.Trace):
         return "with the trace begun in its middle"
     other = replace(made, seed=made.seed + _CONFIRM_SEED)

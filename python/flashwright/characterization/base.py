@@ -226,7 +226,7 @@ class Bench(Context):
         return played, took_ns, waited_ns
 
     def in_order(self, volume_bytes: int, size_bytes: int, end_bytes: int) -> Times:
-        """Write so much in order, from the start to `end_bytes` and again from the start, one after the other."""
+        """Write a volume in order, from the start to `end_bytes` and again from the start, one request at a time."""
         places = end_bytes // size_bytes
         return self.play(
             "write", np.arange(-(-volume_bytes // size_bytes)) % places * size_bytes, size_bytes, 1

@@ -147,7 +147,7 @@ class Fills:
     )
 
     def estimate(self, bench: Bench) -> Estimate:
-        """What it writes; it reads nothing."""
+        """The writes; there are no reads."""
         each = _fills(bench) + bench.settings.prefill
         capacities = each * len(bench.ranges(RANGES, _QUICK_RANGES)) + _IN_ORDER
         requests = round(capacities * bench.slots)

@@ -198,7 +198,7 @@ class Reserves:
     ON_REQUEST: ClassVar[bool] = True
 
     def estimate(self, bench: Bench) -> Estimate:
-        """What it writes at most; it reads nothing."""
+        """The writes at most; there are no reads."""
         return asked_at_most(
             bench.slots * REQUEST_BYTES,
             bench.ranges(USED, _QUICK_USED),

@@ -353,7 +353,7 @@ class ProbeTime:
     last: bool = False
 
     def hopeless(self, asking: Probe, context: Context) -> bool:
-        """Whether it would come to nothing in that time."""
+        """Whether the probe would reach no verdict in that time."""
         planned_s = self.pace.seconds(asking.cost(context))
         return hopeless(asking.NAME, planned_s, self.allowed_s, last=self.last)
 

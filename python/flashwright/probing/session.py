@@ -487,9 +487,11 @@ def _result(
     )
 
 
-def _doubts(target: Target, told: Mapping[str, Declared], kind: Finding | None) -> tuple[str, ...]:
+def _doubts(
+    target: Target, declared_values: Mapping[str, Declared], kind: Finding | None
+) -> tuple[str, ...]:
     """Why a target may be no drive of flash."""
-    found = doubts(told)
+    found = doubts(declared_values)
     if target.kind == "file":
         found.append(
             "It is a file: the times include its file system and the disk below with its caches."

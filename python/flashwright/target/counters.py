@@ -115,7 +115,7 @@ class Counters:
         self.close()
 
     def close(self) -> None:
-        """Let go of the drive; what follows counts nothing."""
+        """Close the drive's counters; later laps count nothing."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None

@@ -171,7 +171,7 @@ def of_the_whole(probe: Probe) -> tuple[str, ...]:
 
 
 class Named(Protocol):
-    """Something of a list that the command line names."""
+    """An entry of a list that the command line names."""
 
     NAME: ClassVar[str]
     """As in ``--only``."""

@@ -105,7 +105,7 @@ class Check:
         return self.all.within
 
     def record(self) -> dict[str, Any]:
-        """What a profile keeps of it."""
+        """The figures that a profile stores."""
         return check_record(
             self.all.ratio["mean"],
             self.all.ratio["p99"],

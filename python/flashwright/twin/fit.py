@@ -295,7 +295,7 @@ class Search:
         return list({name_of(model): model for model in reversed(best)}.values())
 
     def with_map(self, model: Model) -> Model:
-        """Of a map that is loaded, what is in RAM: pages of it come whole, so that a share has no slope everywhere."""
+        """The model with the best share of its map in RAM, by a scan: a share of whole pages has no slope."""
         if model.scheme != "dftl":
             return model
         shares = [replace(model, map_share=share) for share in (model.map_share, *_MAP_SHARES)]
@@ -384,7 +384,7 @@ class Search:
         return self.trials.descend(best, ("erase_ns", "spare"), self.trials.used, 5)[0]
 
     def fit_cleaning(self, model: Model, error: float) -> Model:
-        """Of a page map: spare space, schedule, what RAM holds and the order of dies by turns, as they stand."""
+        """For a page map: vary spare space, order of dies, RAM, cache and schedule in turn."""
         for _ in range(_TURNS):
             before = error
             for options in (_of_spare, orders_of, _of_ram, _of_shares, _of_schedules):
@@ -438,7 +438,7 @@ class Search:
         return model, error
 
     def further(self, model: Model, error: float) -> tuple[Model, float]:
-        """What differs in several things from a model where the climb came to rest: the first kind that is better."""
+        """Models that differ in several things from the one where the climb ended: the first kind that is better."""
         if error < _GOOD:
             return model, error
         kinds: dict[str, list[Model]] = {}

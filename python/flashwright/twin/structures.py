@@ -94,7 +94,7 @@ BITS = (3, 4, 2)
 
 
 class Structures:
-    """Models to begin with, for what was found of a drive and measured of it."""
+    """The models that a fit starts from, by the findings and the calibration of a drive."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Structures:
         self.findings, self.calibration, self.reads = findings, calibration, reads
 
     def loading(self) -> list[Model]:
-        """Those whose map is loaded on demand, where none of them is among the others."""
+        """Models whose map is loaded on demand, if :meth:`models` has none."""
         if "dftl" in self.schemes() or word(self.findings, "mapping") == "log-block":
             return []
         return self.models(["dftl"])

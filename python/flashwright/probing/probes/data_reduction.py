@@ -213,12 +213,12 @@ class _Gains:
     @property
     def text(self) -> str:
         """What was seen."""
-        told = ", ".join(
+        ratios = ", ".join(
             f"{name} {np.median(self.written[name]):.2f} and {np.median(self.read[name]):.2f}"
             for name in _KINDS
         )
         return (
-            f"written and read, batches are so many times as fast as the noise beside them: {told}; noise is written "
+            f"written and read, batches are so many times as fast as the noise beside them: {ratios}; noise is written "
             f"at {self.rate / 1e6:,.0f} MB/s, and the link carries {self.room:.1f} times that"
         )
 

@@ -290,7 +290,7 @@ class _Part:
         return "log-block" if self.turns.gain >= _LEAST_GAIN else None
 
     def reads_too(self, kept: float) -> bool:
-        """Whether reads lose so much at random that what writes lose may be the same."""
+        """Whether reads lose so much speed at random that the loss of writes may have the same cause."""
         return self.reads < _READS_KEPT and np.log(self.reads) < _READS_TOO * np.log(kept)
 
 

@@ -233,7 +233,7 @@ def _plot(curves: dict[str, Array], sizes: Ints) -> Plot:
 
 
 def speaks_against(kind: Finding) -> bool:
-    """Whether something speaks against flash, so that nothing else found is a drive's."""
+    """Whether something speaks against flash, so that no other finding counts as a drive's."""
     return kind.verdict == "unknown" and kind.figures.get("against", 0.0) > 0
 
 

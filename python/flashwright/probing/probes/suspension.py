@@ -253,7 +253,7 @@ class _Reads:
         return int(self.rng.integers(0, self.region // self.size)) * self.size
 
     def alone(self) -> float:
-        """What a read takes beside those that fill the time, when nothing is written."""
+        """The latency of a read beside the fillers, when nothing is written."""
         depth = -(-self.stripe // _PIECE) + 2
         offsets = np.full(2 * depth + 1, self.nowhere, np.int64)
         sizes = np.full(2 * depth + 1, self.target.block_bytes, np.int64)
@@ -286,7 +286,7 @@ class _Reads:
         return float(times.submitted_ns[-1]) - begun, took, flushed
 
     def some(self, size: int, fillers: Array) -> tuple[Array, Array]:
-        """When reads came after their writes, and what they took more than quiet ones; each after so many others."""
+        """How long after its write each read came, and by how much it was slower than a quiet one."""
         rows = []
         for count in fillers:
             came, took, _ = self.one(size, int(count))

@@ -277,7 +277,7 @@ def _steady(context: Context, size: int, base: Base) -> list[Finding]:
 
 
 def _against(context: Context, steady: Steady, base: Base, cleaning: list[Kind], met: Flags) -> str:
-    """What speaks against stalls being cleaning; empty if nothing does."""
+    """Why the stalls may not be cleaning; empty if nothing contradicts it."""
     latencies, size = steady.latencies_ns, steady.size_bytes
     count = int(np.count_nonzero(steady.stalled))
     if _mapping(context) != "page" and np.mean(latencies > base.stall_ns) > _MOST:

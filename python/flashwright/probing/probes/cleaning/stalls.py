@@ -27,7 +27,7 @@ __all__ = ["LEAST", "Kind", "Steady", "describe", "kinds_of", "measure"]
 
 
 LEAST = 20
-"""Fewer stalls than this say nothing of how often they come."""
+"""The fewest stalls that say how often they come."""
 # Two kinds lie apart by this factor and more, with nothing between. Chosen: beyond the noise of a stall.
 _APART = 1.25
 # Share of the stalls in each tail that bridges no gap. Chosen.
@@ -134,7 +134,7 @@ class Steady:
         return met
 
     def placed(self, met: Flags, capacity_bytes: int) -> str:
-        """What of the addresses of stalled writes speaks against cleaning; empty if nothing does."""
+        """Why the addresses of stalled writes contradict cleaning; empty if they do not."""
         from scipy.stats import chi2
 
         jumps = np.abs(np.diff(self.offsets, prepend=self.offsets[:1])).astype(np.float64)

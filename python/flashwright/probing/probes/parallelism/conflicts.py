@@ -132,7 +132,7 @@ class Trial:
 
     @property
     def units(self) -> int:
-        """Groups of them."""
+        """The number of groups."""
         return int(self.label.max()) + 1
 
     def clear(self) -> bool:
@@ -306,7 +306,7 @@ class Pairs:
         return self._adjust(Trial(place, split, np.where(same, closer, took)))
 
     def _adjust(self, trial: Trial) -> Trial:
-        """A trial as it is judged."""
+        """A trial, adjusted before it counts; as it is by default."""
         return trial
 
     def _draw(self, count: int) -> Ints:
@@ -402,7 +402,7 @@ class Pairs:
     # A cache of what was read
 
     def _measure_cache(self) -> bool:
-        """How much has to be read until places are read anew; False if nothing helps."""
+        """Measure how much must be read to evict places from a read cache; False if nothing evicts them."""
         self.fresh_slots = False
         sizes = [0, *(1 << shift for shift in range(20, 29))]
         for self.cache_bytes in sizes:

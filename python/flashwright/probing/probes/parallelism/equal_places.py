@@ -75,11 +75,11 @@ def sharing_of(
     """
     random = Pairs(target, rng, place_bytes, places, budget_bytes)
     random.most = _AT_RANDOM
-    told = random.sharing()
-    if not told.unclear:
-        return told
+    sharing = random.sharing()
+    if not sharing.unclear:
+        return sharing
     equal = EqualPlaces(target, rng, place_bytes, places, budget_bytes).sharing()
-    return told if equal.units is None else equal
+    return sharing if equal.units is None else equal
 
 
 class EqualPlaces(Pairs):
@@ -90,9 +90,9 @@ class EqualPlaces(Pairs):
 
     def sharing(self) -> Sharing:
         """Compare such places in two trials, count the groups, and look for units beside them."""
-        told = super().sharing()
-        if told.units is None or not self.trials:
-            return told
+        sharing = super().sharing()
+        if sharing.units is None or not self.trials:
+            return sharing
         trial = self.trials[-1]
         alone = self._waiting_for_none(trial)
         if alone > _STRAY:
@@ -100,11 +100,11 @@ class EqualPlaces(Pairs):
                 f"places that are read alike wait in {trial.units} groups, but {alone:.0%} of the others wait for "
                 "none of these, so that there are more units"
             )
-            return replace(told, units=None, confidence=0.0, why=why)
-        return replace(told, why=f"{told.why} Other places wait for one of them as well.")
+            return replace(sharing, units=None, confidence=0.0, why=why)
+        return replace(sharing, why=f"{sharing.why} Other places wait for one of them as well.")
 
     def _draw(self, count: int) -> Ints:
-        """Places of the half of those drawn that are read most alike."""
+        """Of the candidates, the half that is read in the most equal times."""
         place = self._candidates(_DRAWN * count)
         self._avoid(place)
         alone = np.median([self._read(place) for _ in range(_ALONE_REPEATS)], axis=0)
@@ -207,9 +207,9 @@ class JustWritten(EqualPlaces):
 
     def sharing(self) -> Sharing:
         """As of :class:`EqualPlaces`; besides, units must hold several separate runs of places."""
-        told = super().sharing()
-        if told.units is None:
-            return replace(told, why=f"of places that were just written, {told.why}")
+        sharing = super().sharing()
+        if sharing.units is None:
+            return replace(sharing, why=f"of places that were just written, {sharing.why}")
         trial = self.trials[-1]
         missed = _missed(trial)
         if trial.units > 1 and missed > _MISSED:
@@ -217,9 +217,11 @@ class JustWritten(EqualPlaces):
                 f"places that were just written wait in {trial.units} groups, but neighbours for neighbours, as where "
                 "they went to as many logs"
             )
-            return replace(told, units=None, confidence=0.0, why=why)
-        confidence = told.confidence if trial.units == 1 else told.confidence * (1 - missed)
-        return replace(told, confidence=confidence, why=f"Just after they were written: {told.why}")
+            return replace(sharing, units=None, confidence=0.0, why=why)
+        confidence = sharing.confidence if trial.units == 1 else sharing.confidence * (1 - missed)
+        return replace(
+            sharing, confidence=confidence, why=f"Just after they were written: {sharing.why}"
+        )
 
     def _candidates(self, count: int) -> Ints:
         """Places all over the drive but for its end, written in an order that is drawn."""

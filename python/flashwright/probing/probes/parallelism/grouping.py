@@ -132,8 +132,8 @@ def _cost(values: Array, label: Ints) -> float:
     left = (np.square(values).sum() - (np.square(total) / np.maximum(pairs, 1)).sum()) / 2
     # What is exact to a thousandth of the spread of all is exact.
     left = max(float(left), 1e-6 * float(np.square(values).sum()) / 2, 1e-12)
-    told = 2 * label.size * np.log(count)
-    return float(number * np.log(left / number) + count * (count + 1) / 2 * np.log(number) + told)
+    labels = 2 * label.size * np.log(count)
+    return float(number * np.log(left / number) + count * (count + 1) / 2 * np.log(number) + labels)
 
 
 def groups(values: Array) -> Ints:

@@ -124,14 +124,14 @@ class UnitMeasurements:
         self.read_bytes = min(context.up(READ_BYTES), page_bytes)
 
     def renew(self, pages: int | None = None) -> None:
-        """A drive that was written once, in order, so that pages lie on the units as they come."""
+        """Purge the drive and write it once in order, so that pages lie on the units in order."""
         self.target.purge()
         # In whole clustered pages: one that is written twice would shift all that follow by a unit.
         size = max(MIB // self.page_bytes, 1) * self.page_bytes
         self.target.fill(size_bytes=size, end_bytes=(pages or self.pages) * self.page_bytes)
 
     def steps(self, patience: int) -> Steps:
-        """The curve, measured again up to so many times while it has a period that the resamplings do not bear out."""
+        """The curve, measured up to `patience` times while resamplings do not confirm its period."""
         by_pages = self._step_latencies()
         steps = self._steps_in(by_pages)
         for _ in range(patience - 1):
@@ -274,7 +274,7 @@ class UnitMeasurements:
         return np.concatenate(runs, axis=1)
 
     def conflicts(self) -> list[Conflicts]:
-        """Distances in pages, and where those show nothing, in blocks."""
+        """Pairs by their distance in pages; where those show no period, in blocks."""
         by_page = self._by_distance("page", 1)
         if by_page.period is not None:
             return [by_page]

@@ -204,7 +204,7 @@ def _explained(took_ns: Array, period: int) -> float:
 
 
 def program_of_rows(found: Finding, seen: Rows) -> Finding:
-    """The program, where pairs of reads did not tell it."""
+    """The program, where pairs of reads did not show it."""
     if found.verdict != "unknown" or seen.row_bytes is None:
         return found
     program = seen.row_bytes // seen.units
@@ -216,7 +216,7 @@ def program_of_rows(found: Finding, seen: Rows) -> Finding:
 
 
 def stripe_of_rows(found: Finding, seen: Rows) -> Finding:
-    """The stripe, in programs, where neither steps nor pairs told it."""
+    """The stripe, in programs, where neither steps nor pairs showed it."""
     if found.verdict != "unknown" or seen.row_bytes is None:
         return found
     row, program = seen.row_bytes, seen.row_bytes // seen.units

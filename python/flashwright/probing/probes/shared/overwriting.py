@@ -40,7 +40,7 @@ _STREAMED = 128 << 10
 
 
 def grain(context: Context) -> int:
-    """The unit of writes that disturb nothing else: the clustered page, or 4 KiB where that is not known; bytes."""
+    """The smallest write without read-modify-write, bytes: the clustered page, or 4 KiB where that is not known."""
     return context.up(context.size("clustered-page") or _GRAIN)
 
 
