@@ -22,7 +22,7 @@ from flashwright.nvme.passthrough import Nvme, NvmeError, StatusError
 from flashwright.nvme.structures import Placement
 from flashwright.probing.session import probe
 from flashwright.support.core import _core
-from flashwright.target.counters import Counters, told
+from flashwright.target.counters import Counters, counter_sentences
 from flashwright.target.target import Target
 
 MIB = 1 << 20
@@ -294,7 +294,9 @@ def test_a_probe_keeps_what_the_drive_counted(monkeypatch: pytest.MonkeyPatch) -
     (asked,) = result.asked
     assert asked.counted is not None
     assert asked.counted["write_amplification_bytes"] == 2
-    assert told([asked.counted])[0].endswith("write amplification 2.00 over all steps.")
+    assert counter_sentences([asked.counted])[0].endswith(
+        "write amplification 2.00 over all steps."
+    )
     assert result.json["asked"][0]["counted"]["media_written_bytes"] == 2000 * 512_000
 
 

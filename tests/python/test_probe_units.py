@@ -14,7 +14,11 @@ from flashwright.probing import session
 from flashwright.probing.plan import planned
 from flashwright.probing.probes.parallelism import Parallelism
 from flashwright.probing.probes.parallelism.conflicts import Pairs, Trial
-from flashwright.probing.probes.parallelism.equal_places import JustWritten, _joined, _of_places
+from flashwright.probing.probes.parallelism.equal_places import (
+    JustWritten,
+    _merge_groups,
+    _of_places,
+)
 from flashwright.probing.probes.write_buffer import _unless_whole
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.question import Context, Cost
@@ -49,8 +53,8 @@ def test_what_places_have_of_their_own_is_taken_off() -> None:
 
 def test_a_unit_in_two_groups_is_one_but_a_bus_is_none() -> None:
     split = np.repeat(np.arange(4), 12)
-    assert _joined(_waits(split // 2, 1.0), split).max() + 1 == 2
-    assert _joined(_waits(split, 1.0, bus=split // 2), split).max() + 1 == 4
+    assert _merge_groups(_waits(split // 2, 1.0), split).max() + 1 == 2
+    assert _merge_groups(_waits(split, 1.0, bus=split // 2), split).max() + 1 == 4
 
 
 @pytest.mark.parametrize(("size", "units"), [("0 B", 1), ("16 MiB", None)])
@@ -70,7 +74,7 @@ def test_places_that_ram_still_has_are_on_no_unit(size: str, units: int | None) 
         took = np.full((64, 64), np.log(1.95 * np.median(read.latency_ns)))
         np.fill_diagonal(took, 0)
         trial = Trial(place, np.zeros(64, np.int64), took)
-        told = pairs._told(trial, trial)
+        told = pairs._conclude(trial, trial)
     assert told.units == units and ("as from RAM" in told.why) == (units is None)
 
 

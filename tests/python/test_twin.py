@@ -28,7 +28,7 @@ from flashwright.twin import (
     patterns,
 )
 from flashwright.twin.calibration import Level, play
-from flashwright.twin.check import held_back
+from flashwright.twin.check import check_pattern
 from flashwright.twin.closed_forms import closed
 from flashwright.twin.fit import Search
 from flashwright.twin.model import gaps_between
@@ -84,7 +84,7 @@ def test_requests_are_whole_blocks_within_the_drive(block: int) -> None:
     capacity = 96 * MIB + 3 * 4096
     for page in (6144 if block == 512 else 12288, 40960, 262144):
         chosen = patterns(found(clustered_page=page), capacity_bytes=capacity, block_bytes=block)
-        for pattern in (*chosen, *held_back(500, 1, block)):
+        for pattern in (*chosen, *check_pattern(500, 1, block)):
             codes, offsets, sizes = pattern.make(capacity, block)
             assert not np.any((offsets | sizes) % block), pattern
             assert offsets.min() >= 0 and np.all(offsets + sizes <= capacity), pattern
@@ -468,7 +468,7 @@ def test_a_fit_climbs_to_how_dies_choose() -> None:
         )
         search.trials.most, search.trials.until = 4000, 0.7
         begun = replace(built, die_order="fifo", suspends="nothing", spare=0.2)
-        climbed, _ = search.refined(begun)
+        climbed, _ = search.refine(begun)
     assert (climbed.die_order, climbed.suspends) == ("by-class", "erases")
     both = (*search.trials.clean, *search.trials.used)
     assert search.trials.error(climbed, both) < 0.5 * search.trials.error(begun, both)

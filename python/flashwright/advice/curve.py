@@ -1,4 +1,4 @@
-"""What advice on spare space is made of: points that were played, and where the knee lies."""
+"""Advice on spare space: the points that were played, the targets they meet, and the knee of the curve."""
 
 from __future__ import annotations
 
@@ -260,15 +260,15 @@ class Advice(Tabular):
         return of_rows(point.figures() | met for point, met in zip(self.points, meets, strict=True))
 
     def __repr__(self) -> str:
-        told = [f"{len(self.points)} points"]
+        parts = [f"{len(self.points)} points"]
         for name, point in (("knee", self.knee), ("recommended", self.recommended)):
             if point is not None:
-                told.append(f"{name} at {point.reserved:.1%} reserved")
+                parts.append(f"{name} at {point.reserved:.1%} reserved")
         if self.recommended is not None and not self.recommended.is_confirmed:
-            told.append("not confirmed")
+            parts.append("not confirmed")
         if self.targets and self.recommended is None:
-            told.append("no point meets all targets")
-        return f"Advice({', '.join(told)})"
+            parts.append("no point meets all targets")
+        return f"Advice({', '.join(parts)})"
 
     def _repr_html_(self) -> str:
         from flashwright.report import text

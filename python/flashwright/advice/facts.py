@@ -1,4 +1,4 @@
-"""What is known of a drive whose host is advised, and the lines that follow from it."""
+"""What is known of a drive whose host is advised, and how a line of advice names what it rests on."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Facts:
         return " and ".join([*sources, *([short_runs.SOURCE] if played else [])])
 
     def silence(self, topic: str, *parameters: str) -> Line:
-        """That nothing is advised, because of what is not known."""
+        """A line that says why nothing is advised: what is not known."""
         reasons = []
         for parameter in parameters:
             finding = self.finding(parameter)

@@ -28,7 +28,7 @@ _AMPLIFICATION_MAX = 2.0
 
 
 def spare_space(facts: Facts) -> tuple[Line, int]:
-    """How much space to leave unused; in bytes too."""
+    """How much space to leave unused; and the bytes."""
     topic = "spare space"
     capacity = facts.profile.target.capacity_bytes
     if facts.spare is not None and facts.spare.points:
@@ -68,7 +68,7 @@ def _physical_over_logical(facts: Facts) -> float | None:
 
 
 def _simulated_space(facts: Facts, spare: Advice) -> tuple[Line, int]:
-    """How much space to leave unused, by runs on the twin; in bytes too."""
+    """How much space to leave unused, by runs on the twin; and the bytes."""
     topic = "spare space"
     if spare.targets and spare.recommended is None:
         wanted = ", ".join(target.text for target in spare.targets)
@@ -104,7 +104,7 @@ def _emptying(facts: Facts, reserve_bytes: int) -> tuple[str, ...]:
 
 
 def partition_of(facts: Facts, reserve_bytes: int) -> tuple[Line, Partition | None]:
-    """Where a partition begins and ends, with so much space left unused behind it; itself too, if there is room."""
+    """The line on a partition with unused space behind it; and the partition, if there is room for one."""
     topic = "partition"
     name = next((p for p in ("clustered-block", "clustered-page") if facts.size(p)), None)
     if name is None:
@@ -142,7 +142,7 @@ def partition_of(facts: Facts, reserve_bytes: int) -> tuple[Line, Partition | No
 
 
 def file_systems(facts: Facts) -> tuple[list[Line], dict[str, str]]:
-    """How to make ext4 and XFS; their options too, by the command that takes them."""
+    """How to make ext4 and XFS; and the options, by the command that takes them."""
     topic = "file system"
     if facts.page is None:
         return [facts.silence(topic, "clustered-page")], {}
@@ -174,13 +174,13 @@ def file_systems(facts: Facts) -> tuple[list[Line], dict[str, str]]:
         ext4_remarks.append(f"no stripe-width: ext4 goes by none above {largest}")
     for_ext4 = facts.line(
         "ext4",
-        f"a stride of {stride} blocks is a clustered page{_joined(ext4_remarks)}",
+        f"a stride of {stride} blocks is a clustered page{_remarks_text(ext4_remarks)}",
         *rests_on,
         commands=(f"mkfs.ext4 {mkfs['mkfs.ext4']} {facts.disk.partition}",),
     )
     for_xfs = facts.line(
         "xfs",
-        f"a stripe unit of {sized(unit)} is a clustered page{_joined(remarks)}",
+        f"a stripe unit of {sized(unit)} is a clustered page{_remarks_text(remarks)}",
         *rests_on,
         commands=(f"mkfs.xfs {mkfs['mkfs.xfs']} {facts.disk.partition}",),
     )
@@ -245,5 +245,5 @@ def _reserved(share: float) -> str:
     return f"discard the whole disk, then leave {(1 - share) * 100:.3g} % of it unused"
 
 
-def _joined(remarks: list[str]) -> str:
+def _remarks_text(remarks: list[str]) -> str:
     return "".join(f"; {remark}" for remark in remarks)

@@ -1,4 +1,4 @@
-"""What is advised for the host of a drive, as plain lines."""
+"""Advice for the host of a drive, as lines, settings and a partition."""
 
 from __future__ import annotations
 

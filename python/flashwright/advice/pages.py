@@ -76,8 +76,9 @@ _CURVES = (
         (),
     ),
 )
-# Colours of the two marks.
+# The colour of the knee's mark, as charts number them.
 _KNEE = 1
+# That of the recommended point.
 _RECOMMENDED = 2
 _MEANINGS = {
     "Knee": "The share of the flash beyond which more spare space brings little.",

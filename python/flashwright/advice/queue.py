@@ -32,7 +32,7 @@ _QUEUE_MOST = 128
 
 
 def own_scheduler(facts: Facts) -> tuple[Line, str | None]:
-    """Which scheduler of ours suits; its name too, unless none is needed or nothing is known."""
+    """The scheduler of ours that suits; and its name, unless none is needed or nothing is known."""
     topic = "flashwright scheduler"
     buffers = ("read-buffer", "write-buffer")
     unknown = [name for name in buffers if facts.verdict(name) == "unknown"]
@@ -69,7 +69,7 @@ def own_scheduler(facts: Facts) -> tuple[Line, str | None]:
 
 
 def linux_scheduler(facts: Facts) -> tuple[Line, str | None]:
-    """Which scheduler of Linux suits; its name too, if the clustered page is known."""
+    """The scheduler of Linux that suits; and its name, if the clustered page is known."""
     topic = "linux scheduler"
     if facts.page is not None and facts.page > FS_BLOCK_BYTES:
         line = facts.line(
@@ -86,7 +86,7 @@ def linux_scheduler(facts: Facts) -> tuple[Line, str | None]:
 
 
 def largest_request(facts: Facts) -> tuple[Line, int | None]:
-    """Where the kernel cuts requests; in KiB too, unless it stays as it is."""
+    """The largest request of the kernel; and its KiB, unless it stays as it is."""
     topic = "max_sectors_kb"
     if facts.verdict("write-buffer") == "unknown":
         return facts.silence(topic, "write-buffer"), None
@@ -110,7 +110,7 @@ def largest_request(facts: Facts) -> tuple[Line, int | None]:
 def queued_requests(
     facts: Facts, depth: int | None, scheduler: str | None
 ) -> tuple[Line, int | None]:
-    """How many requests the kernel queues, for a queue depth and under a scheduler of Linux; the number too."""
+    """How many requests the kernel queues for a queue depth under a scheduler; and the number, if it is known."""
     topic = "nr_requests"
     if facts.best_depth is None or depth is None:
         # The units bound the depth from below only, and a limit is about too much.
@@ -128,7 +128,7 @@ def queued_requests(
 
 
 def read_ahead(facts: Facts) -> tuple[Line, int | None]:
-    """How far the kernel reads ahead; in KiB too, unless it stays as it is."""
+    """How far the kernel reads ahead; and the KiB, unless it stays as it is."""
     topic = "read_ahead_kb"
     if facts.verdict("read-buffer") == "unknown":
         return facts.silence(topic, "read-buffer"), None

@@ -85,7 +85,7 @@ def write_size(facts: Facts) -> Line:
 
 
 def queue_depth(facts: Facts) -> tuple[Line, int | None]:
-    """How many requests to keep outstanding; the number too, unless it is a rule of thumb."""
+    """How many requests to keep outstanding; and the number, unless it is a rule of thumb."""
     topic = "queue depth"
     units = facts.finding("parallel-units")
     if (by_size := _depth_by_size(facts)) is not None:

@@ -86,7 +86,7 @@ def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:
     held = max(map(_core.size_read, write_buffers(ssd.config).values()))
     ends = time.monotonic() + seconds
     figures: dict[str, float] = {"share_of_peak": SATURATED}
-    grids, told = [], []
+    grids, descriptions = [], []
     try:
         for kind in _KINDS:
             grid = _grid(base, kind, held if kind == "write" else 0, ends)
@@ -94,7 +94,7 @@ def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:
             rates = grid.bandwidth_bytes_per_s / grid.size_bytes[:, None]
             for size, depth in zip(grid.size_bytes, grid.saturation_depth, strict=True):
                 figures[f"depth_of_{kind}s_of_{size}_bytes"] = float(depth)
-            told.append(_told(grid, rates[0]))
+            descriptions.append(_describe(grid, rates[0]))
     except FlashwrightError as error:
         return unknown(
             "best-request", f"the model can't be played: {str(error).splitlines()[0]}", "B"
@@ -107,7 +107,7 @@ def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:
         int(figures["best_size_bytes"]),
         "B",
         confidence=1.0,
-        why=f"{'; '.join(told)} (by {SOURCE})",
+        why=f"{'; '.join(descriptions)} (by {SOURCE})",
         figures=figures,
     )
 
@@ -147,8 +147,8 @@ def _point(base: Ssd, kind: _Kind, size: int, depth: int, held: int) -> tuple[fl
     return rate, mean
 
 
-def _told(grid: Grid, rates: Array) -> str:
-    """The rate at some depths, and what the last of them cost in response time."""
+def _describe(grid: Grid, rates: Array) -> str:
+    """The rate at some depths, and the response time at the last of them."""
     shown = [
         at
         for at, depth in enumerate(_DEPTHS)

@@ -296,9 +296,9 @@ def advise(
                     yield found
                 else:
                     failures[one] = found
-                    told()
+                    report_progress()
 
-        def told() -> None:
+        def report_progress() -> None:
             if progress is not None:
                 progress(done, needed)
 
@@ -306,7 +306,7 @@ def advise(
             before = len(points)
             for point in play([job(u, made, source, seeds) for u in values]):
                 points[point.utilization] = point
-                told()
+                report_progress()
             return len(points) - before
 
         try:
@@ -336,7 +336,7 @@ def advise(
                 how = _how(base, source, made, best)
                 confirming[0] = replace(confirming[0], played_as=how)
                 points[best.utilization] = replace(best, confirmation=confirming[0])
-                told()
+                report_progress()
         except KeyboardInterrupt:
             finished = False
     if not points and finished:
@@ -386,7 +386,7 @@ def _otherwise(
 
 
 def _how(base: Ssd, source: workloads.Source, made: RunSettings, best: Point) -> str:
-    """In what the confirming run is another one; empty if the seed changes nothing, so that it is the same one."""
+    """How the confirming run differs; empty if the seed changes nothing, so that it is the same run."""
     if isinstance(source, workloads.Trace):
         return "with the trace begun in its middle"
     other = replace(made, seed=made.seed + _CONFIRM_SEED)

@@ -28,14 +28,14 @@ __all__ = ["Bench", "Estimate", "Experiment", "Result", "Settings", "Variant"]
 
 Variant = Literal["client", "enterprise"]
 
-# The request of chapter 4's experiments over drive fills.
+# Bytes of a request of chapter 4's experiments over drive fills.
 REQUEST_BYTES = 64 * KIB
-# Outstanding there: the text does not say; 32 is what SATA drives take at once.
+# Requests outstanding there. Chosen: the text does not say; 32 is what SATA drives take at once.
 DEPTH = 32
-# A play is cut into pieces of this many requests, 1 GiB of 64 KiB ones: clocks and limits are checked between them, and
-# the queue runs empty once in 500 times its length.
+# Requests of a piece of a play. Chosen: 1 GiB of 64 KiB ones; clocks and limits are checked between pieces, and the
+# queue runs empty once in 500 times its length.
 _PIECE_REQUESTS = 1 << 14
-# The first requests of a timed play determine how many fill the rest of its time: this many times the queue.
+# The first requests of a timed play, in queue lengths: they say how many fill the rest of its time.
 _FIRST = 16
 
 
@@ -226,7 +226,7 @@ class Bench(Context):
         return played, took_ns, waited_ns
 
     def in_order(self, volume_bytes: int, size_bytes: int, end_bytes: int) -> Times:
-        """Write so much in order, from the start to `end_bytes` and again from the start, one after the other."""
+        """Write a volume in order, from the start to `end_bytes` and again from the start, one request at a time."""
         places = end_bytes // size_bytes
         return self.play(
             "write", np.arange(-(-volume_bytes // size_bytes)) % places * size_bytes, size_bytes, 1

@@ -26,6 +26,7 @@ from flashwright.target.target import Times
 
 __all__ = ["RANGES", "Curve", "Fills", "FillsResult", "knee", "mapping"]
 
+# Shares of the address space (section 4.2.2).
 RANGES = (0.1, 0.5, 0.7, 0.9, 1.0)
 # Shares of the address space in quick mode.
 _QUICK_RANGES = (0.1, 0.5, 1.0)
@@ -146,7 +147,7 @@ class Fills:
     )
 
     def estimate(self, bench: Bench) -> Estimate:
-        """What it writes; it reads nothing."""
+        """The writes; there are no reads."""
         each = _fills(bench) + bench.settings.prefill
         capacities = each * len(bench.ranges(RANGES, _QUICK_RANGES)) + _IN_ORDER
         requests = round(capacities * bench.slots)

@@ -18,9 +18,11 @@ from flashwright.target.guard import CODES
 
 __all__ = ["Mixing", "MixingResult", "lowest"]
 
-# Bytes of a request, requests outstanding, and steps of the share of writes (Figure 5.3).
+# Bytes of a request (Figure 5.3).
 _SIZE_BYTES = 4 * KIB
+# Requests outstanding (Figure 5.3).
 _DEPTH = 64
+# Steps of the share of writes (Figure 5.3).
 _STEPS = 10
 # Requests of a point.
 _REQUESTS = 50_000

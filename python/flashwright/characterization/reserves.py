@@ -33,6 +33,7 @@ from flashwright.target.stats import steadiness
 
 __all__ = ["USED", "Reserve", "Reserves", "ReservesResult", "asked_at_most", "flash_pool"]
 
+# Shares of the address space that are in use.
 USED = (0.7, 0.8, 0.9, 1.0)
 # The same in quick mode.
 _QUICK_USED = (0.8, 0.9, 1.0)
@@ -197,7 +198,7 @@ class Reserves:
     ON_REQUEST: ClassVar[bool] = True
 
     def estimate(self, bench: Bench) -> Estimate:
-        """What it writes at most; it reads nothing."""
+        """The writes at most; there are no reads."""
         return asked_at_most(
             bench.slots * REQUEST_BYTES,
             bench.ranges(USED, _QUICK_USED),

@@ -21,7 +21,7 @@ from flashwright.characterization.base import (
     on_request,
     too_small,
 )
-from flashwright.characterization.found import (
+from flashwright.characterization.results import (
     Characterization,
     CharacterizationInterrupted,
     Ended,
@@ -46,8 +46,9 @@ __all__ = [
     "plan",
 ]
 
-# A short test of how fast a drive takes requests: this many of each kind and size.
+# Requests of each kind and size in a short test of how fast a drive takes them.
 _LOOK_REQUESTS = 512
+# Bytes of a request of that test: a short one and a long one, which tell a request and a byte apart.
 _LOOK_SIZES = (4 * KIB, REQUEST_BYTES)
 PACE_BYTES = _LOOK_REQUESTS * sum(_LOOK_SIZES)
 """What :func:`measure_pace` reads, and about what it writes."""
@@ -82,7 +83,7 @@ class Pace:
 
 
 @dataclass
-class _Gathered:
+class _Record:
     parts: list[Part] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -254,7 +255,7 @@ def _characterize(
         )
     target.watch = Deadline(time_limit_s)
     bench = Bench(target, mode, seed, settings=settings)
-    gathered = _Gathered()
+    record = _Record()
     ended: Ended = "complete"
     try:
         pace = measure_pace(target, seed)
@@ -262,8 +263,8 @@ def _characterize(
             seconds = pace.seconds(estimate, target.real_time)
             told(experiment, estimate, seconds)
             bench.begin(estimate)
-            bench.progress = _Told(progress, experiment)
-            ended = _carry_out(experiment, bench, seconds, gathered)
+            bench.progress = _Progress(progress, experiment)
+            ended = _carry_out(experiment, bench, seconds, record)
             if ended != "complete":
                 break
     except OutOfTimeError:
@@ -273,11 +274,11 @@ def _characterize(
     finally:
         target.watch = None
     if not bench.purges:
-        gathered.notes.append(
+        record.notes.append(
             "the device does not support discards, so it could not be purged: earlier data and wear affect the results"
         )
     elif target.real_time:
-        gathered.notes.append(
+        record.notes.append(
             "purged by discarding everything; a secure erase may restore it more completely"
         )
     found = Characterization(
@@ -290,8 +291,8 @@ def _characterize(
         seed=seed,
         settings=settings,
         ended=ended,
-        notes=tuple(gathered.notes),
-        parts=tuple(gathered.parts),
+        notes=tuple(record.notes),
+        parts=tuple(record.parts),
     )
     if ended == "interrupted":
         raise CharacterizationInterrupted(found)
@@ -299,7 +300,7 @@ def _characterize(
 
 
 @dataclass
-class _Told:
+class _Progress:
     """Progress of one experiment."""
 
     progress: Callable[[Experiment, float], None]
@@ -309,7 +310,7 @@ class _Told:
         self.progress(self.experiment, share)
 
 
-def _carry_out(experiment: Experiment, bench: Bench, seconds: float, gathered: _Gathered) -> Ended:
+def _carry_out(experiment: Experiment, bench: Bench, seconds: float, record: _Record) -> Ended:
     """Carry out one experiment and keep what it gave, however it ended."""
     target = bench.target
     began = time.monotonic()
@@ -325,7 +326,7 @@ def _carry_out(experiment: Experiment, bench: Bench, seconds: float, gathered: _
         ended = "interrupted"
     except DeviceError as error:
         ended = "failed"
-        gathered.notes.append(f"{experiment.NAME}: {error}")
+        record.notes.append(f"{experiment.NAME}: {error}")
     part = Part(
         name=experiment.NAME,
         about=experiment.ABOUT,
@@ -337,5 +338,5 @@ def _carry_out(experiment: Experiment, bench: Bench, seconds: float, gathered: _
         took_s=time.monotonic() - began,
         result=result,
     )
-    gathered.parts.append(part)
+    record.parts.append(part)
     return ended

@@ -28,14 +28,17 @@ from flashwright.target.stats import Window, steadiness
 
 __all__ = ["SteadyState", "SteadyStateResult"]
 
-# Rounds at most, and those that must be steady (SNIA SSS PTS).
+# Rounds at most (SNIA SSS PTS).
 ROUNDS_MAX = 25
+# Rounds that must be steady (SNIA SSS PTS).
 WINDOW = 5
-# Sizes of requests and shares of reads (SNIA SSS PTS, IOPS test).
+# Sizes of requests, bytes (SNIA SSS PTS, IOPS test).
 _SIZES_BYTES = tuple(int(kib * KIB) for kib in (1024, 128, 64, 32, 16, 8, 4, 0.5))
+# Shares of reads (SNIA SSS PTS, IOPS test).
 _READ_SHARES = (1.0, 0.95, 0.65, 0.5, 0.35, 0.05, 0.0)
 # The same in quick mode.
 _QUICK_SIZES_BYTES = (64 * KIB, 4 * KIB)
+# The same in quick mode.
 _QUICK_READ_SHARES = (1.0, 0.65, 0.0)
 # Seconds of a cell on the drive's clock (SNIA SSS PTS).
 _SECONDS = 60.0
@@ -43,8 +46,9 @@ _SECONDS = 60.0
 _QUICK_SECONDS = 5.0
 # Share of the range that a cell moves at most. Chosen: a round does not wear a small drive through.
 _VOLUME_SHARE = 1 / 16
-# Capacities written in order before the rounds, and bytes of such a write (SNIA SSS PTS).
+# Capacities written in order before the rounds (SNIA SSS PTS).
 _INDEPENDENT_CAPACITIES = 2
+# Bytes of such a write (SNIA SSS PTS).
 _INDEPENDENT_BYTES = 128 * KIB
 # Share of the address space that is active in the client variant (SNIA SSS PTS).
 _CLIENT_RANGE = 0.75

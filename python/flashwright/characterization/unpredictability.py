@@ -26,8 +26,11 @@ from flashwright.target.stats import kolmogorov
 
 __all__ = ["PHASES", "Range", "Unpredictability", "UnpredictabilityResult", "peaks", "verdict"]
 
+# Phases of a run: each a capacity of data written.
 PHASES = 3
+# Shares of the address space (section 4.2.5).
 _RANGES = (0.1, 0.5, 0.7, 0.9, 1.0)
+# The same in quick mode.
 _QUICK_RANGES = (0.1, 1.0)
 # Bins of a density.
 _BINS = 200
@@ -204,10 +207,10 @@ def _range(bench: Bench, share: float) -> Range:
         responses.append(reads)
         edges = np.linspace(0, reads.size, _WINDOWS + 1).astype(np.int64)
         windows.append(np.add.reduceat(reads, edges[:-1]) / np.diff(edges))
-    return _judged(share, responses, np.concatenate(windows))
+    return _summarize(share, responses, np.concatenate(windows))
 
 
-def _judged(share: float, responses: list[Array], windows: Array) -> Range:
+def _summarize(share: float, responses: list[Array], windows: Array) -> Range:
     ordered = [np.sort(each) for each in responses]
     top = float(np.quantile(np.concatenate(ordered), 0.999))
     edges = np.linspace(0, max(top, 1.0), _BINS + 1)

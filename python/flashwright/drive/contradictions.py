@@ -1,4 +1,4 @@
-"""What of the findings on a drive does not go with itself or with another."""
+"""Findings on a drive that contradict themselves or one another."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def reconcile(
 
 @dataclass(frozen=True)
 class Contradiction:
-    """What of a finding does not go with itself or with another."""
+    """A finding that contradicts itself or another."""
 
     parameter: str
     key: str

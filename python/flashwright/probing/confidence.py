@@ -1,8 +1,8 @@
 """How sure a verdict may be: no surer than its rule was right on drives of families that it was not made on.
 
-Resamplings of the measurements tell how well a verdict stands against noise. They say nothing of drives on which
-something else looks the same. So each kind of verdict also has a cap, the share of such verdicts that were right on
-drives of many families; ``confidences.toml`` keeps the caps and the counts they come from, and
+Resamplings of the measurements say how well a verdict stands against noise. They say nothing of drives on which
+something else looks the same. So each kind of verdict also has a cap: the share of such verdicts that were right on
+drives of many families. ``confidences.toml`` has the caps and the counts they come from;
 ``experiments/alien-drives/confidences.py`` makes that file.
 """
 

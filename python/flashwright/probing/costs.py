@@ -59,16 +59,16 @@ class Endurance:
         SmartError
             If the file can't be read.
         """
-        told = None if smart_file is None else smart.read(smart_file)
-        used = None if told is None else told.used
-        doubts = () if told is None else told.notes
+        health = None if smart_file is None else smart.read(smart_file)
+        used = None if health is None else health.used
+        doubts = () if health is None else health.notes
         if rating is not None:
             bytes_rated = parse_endurance(rating, capacity_bytes, "rated_endurance")
             return cls(bytes_rated, "as given", used, doubts)
-        implied = None if told is None else told.endurance_bytes
-        if told is None or implied is None:
+        implied = None if health is None else health.endurance_bytes
+        if health is None or implied is None:
             return cls(used=used, doubts=doubts)
-        source = f"by its SMART data: {told.used_from} over what was written"
+        source = f"by its SMART data: {health.used_from} over what was written"
         return cls(implied, source, used, doubts)
 
 
@@ -118,7 +118,7 @@ class Bill:
 
     @property
     def heavy(self) -> bool:
-        """Whether it is so much that the owner should say yes to it."""
+        """Whether the session costs so much that the owner should agree to it first."""
         share = self.share
         return self.fills > HEAVY_FILLS if share is None else share > HEAVY_SHARE
 

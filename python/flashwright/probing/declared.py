@@ -1,8 +1,8 @@
 """What the kernel and NVMe declare of a block device, beside what probes found.
 
-The kernel's values lie in ``/sys/block/DEVICE/queue``; those of an NVMe namespace (NVM command set, Identify Namespace:
-NPWG, NPWA, NPDG, NPDA, NOWS) are asked for through the kernel. Many drives declare defaults, so that neither
-side is the truth: where they differ, it is worth a look.
+The kernel's values lie in ``/sys/block/DEVICE/queue``. Those of an NVMe namespace (NVM command set, Identify Namespace:
+NPWG, NPWA, NPDG, NPDA, NOWS) come through the kernel. Many drives declare defaults, so that neither side is the truth:
+where they differ, it is worth a look.
 """
 
 from __future__ import annotations
@@ -281,13 +281,13 @@ def beside(
     listed = findings.values() if isinstance(findings, Mapping) else findings
     by_parameter = {finding.parameter: finding for finding in listed}
     return [
-        _compared(values[name], by_parameter[parameter], rule)
+        _compare(values[name], by_parameter[parameter], rule)
         for name, parameter, rule in _PAIRS
         if name in values and parameter in by_parameter
     ]
 
 
-def _compared(value: Declared, finding: Finding, rule: Literal["same", "divides"]) -> Comparison:
+def _compare(value: Declared, finding: Finding, rule: Literal["same", "divides"]) -> Comparison:
     thing = finding.parameter.replace("-", " ")
 
     def said(relation: Literal["agrees", "differs", "not comparable"], text: str) -> Comparison:

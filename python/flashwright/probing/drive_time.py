@@ -1,8 +1,8 @@
 """How much of a drive's own time a session may take, and how probes share it.
 
 Quick mode ends within half an hour on the drive's clock and full mode within eight hours, however slow the drive is.
-Each probe is sure of its share; what others are expected to leave over goes to the first that needs it. A probe that
-runs out gives what it has: of the rest it says how long it would have needed.
+Each probe is sure of its share. What others are expected to leave over goes to the first that needs it. A probe that
+runs out gives the findings it has; of the rest it says how long it would have needed.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class ProbeTime:
     last: bool = False
 
     def hopeless(self, asking: Probe, context: Context) -> bool:
-        """Whether it would come to nothing in that time."""
+        """Whether the probe would reach no verdict in that time."""
         planned_s = self.pace.seconds(asking.cost(context))
         return hopeless(asking.NAME, planned_s, self.allowed_s, last=self.last)
 

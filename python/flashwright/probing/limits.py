@@ -1,4 +1,4 @@
-"""What a session cannot find if it may not write, or sees only part of a drive."""
+"""What a session cannot find if it may not write, or probes only part of a drive."""
 
 from __future__ import annotations
 

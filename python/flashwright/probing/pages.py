@@ -151,7 +151,7 @@ def probe_page(
     """The page of a probing; see :func:`write_probe`."""
     columns = Columns()
     target = result.target
-    told = [finding for finding in result.findings.values() if finding.verdict != "unknown"]
+    with_verdict = [finding for finding in result.findings.values() if finding.verdict != "unknown"]
     seconds = sum(asked.seconds for asked in result.asked)
     written = sum(asked.bytes_written for asked in result.asked)
     own = sum(asked.target_seconds for asked in result.asked)
@@ -178,11 +178,11 @@ def probe_page(
             ("time", f"{text.time_ns(seconds * 1e9)}, on its clock {text.time_ns(own * 1e9)}"),
             *(
                 ("it counts", line)
-                for line in counted.told([asked.counted for asked in result.asked])
+                for line in counted.counter_sentences([asked.counted for asked in result.asked])
             ),
         ],
         tiles=[
-            ("told", f"{len(told)} of {len(result.findings)}"),
+            ("told", f"{len(with_verdict)} of {len(result.findings)}"),
             ("written", size(written)),
             ("read", size(sum(asked.bytes_read for asked in result.asked))),
         ],
@@ -191,7 +191,7 @@ def probe_page(
             "written": "Data that all probes together wrote to the device.",
             "read": "Data that all probes together read from the device.",
         },
-        front=[_certainty(result, columns)] if told else [],
+        front=[_certainty(result, columns)] if with_verdict else [],
         table=Table(
             ["Parameter", "Verdict", "95 % interval", "Confidence", "Why"], rows, prose=True
         ),
@@ -221,9 +221,9 @@ def probe_page(
 
 def _certainty(result: ProbedView, columns: Columns) -> Section:
     """How sure each verdict is: the first that a reader sees."""
-    told = [one for one in result.findings.values() if one.verdict != "unknown"]
-    names = [f"{one.parameter}: {value(one)}" for one in told]
-    surest = columns.add("certainty", np.array([one.confidence for one in told]))
+    with_verdict = [one for one in result.findings.values() if one.verdict != "unknown"]
+    names = [f"{one.parameter}: {value(one)}" for one in with_verdict]
+    surest = columns.add("certainty", np.array([one.confidence for one in with_verdict]))
     view = {
         "name": "",
         "x": axis("", "index", names=names),
@@ -340,7 +340,7 @@ def _sortable(finding: Finding) -> float | str | None:
 
 
 def plots(key: str, drawn: Sequence[Plot], columns: Columns) -> list[Chart]:
-    """The charts of plots: raw points as dots, what was made of them as lines, verdicts as marks."""
+    """The charts of plots: raw points as dots, derived values as lines, verdicts as marks."""
     return [_chart(f"{key}.{k}", plot, columns) for k, plot in enumerate(drawn)]
 
 

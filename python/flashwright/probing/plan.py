@@ -1,4 +1,4 @@
-"""What a session of probes will ask of a target, before anything is written."""
+"""What a session of probes will ask of a target at most, before anything is written."""
 
 from __future__ import annotations
 
@@ -106,23 +106,23 @@ def planned(
         return Planned(name, about, cost, seconds, name in done, volume)
 
     open_: set[str] = set()
-    told: list[tuple[Probe, Cost]] = []
+    costed: list[tuple[Probe, Cost]] = []
     for asking in probes:
         if target.read_only and not reads_alone(asking):
             continue
         cases = [
             asking.cost(Context(target, mode, seed, known)) for known in _cases(findings, open_)
         ]
-        told.append((asking, _costliest(cases)))
+        costed.append((asking, _costliest(cases)))
         if asking.NAME not in done:
             open_ |= set(asking.PARAMETERS)
-    for at, (asking, cost) in enumerate(told):
-        later = {each.NAME: pace.seconds(most) for each, most in told[at + 1 :]}
+    for at, (asking, cost) in enumerate(costed):
+        later = {each.NAME: pace.seconds(most) for each, most in costed[at + 1 :]}
         taken = sum(item.seconds for item in made)
         allowed = allowed_s(limit_s, taken, asking.NAME, later)
         made.append(costing(asking.NAME, asking.ABOUT, cost, allowed))
     # What was put off is asked in the end, if time is left.
-    for at, (asking, cost) in enumerate(told):
+    for at, (asking, cost) in enumerate(costed):
         if not made[at].seconds:
             allowed = allowed_s(limit_s, sum(item.seconds for item in made), asking.NAME, {})
             made[at] = costing(asking.NAME, asking.ABOUT, cost, allowed, last=True)

@@ -209,10 +209,8 @@ class ProbeResult(Tabular):
         )
 
     def __repr__(self) -> str:
-        told = sum(finding.verdict != "unknown" for finding in self.findings.values())
-        return (
-            f"ProbeResult({self.target['name']}: {told} of {len(self.findings)} told, {self.ended})"
-        )
+        verdicts = sum(finding.verdict != "unknown" for finding in self.findings.values())
+        return f"ProbeResult({self.target['name']}: {verdicts} of {len(self.findings)} told, {self.ended})"
 
     def _repr_html_(self) -> str:
         words = {"absent": "none", "unknown": "cannot tell"}

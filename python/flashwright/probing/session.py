@@ -1,7 +1,7 @@
-"""Asking a drive all that the probes can ask: in order, within a time limit, and again after an interruption.
+"""A session of probes: in order, within a time limit, and again after an interruption.
 
-The state of an interrupted session is a file with the findings that there are; each probe begins with a
-purge, so that a session gives the same whether it was interrupted or not: on a simulated drive, to the digit.
+The state of an interrupted session is a file with the findings so far. Each probe begins with a purge, so that a
+session gives the same whether it was interrupted or not: on a simulated drive, to the digit.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from flashwright.probing.result import (
     of_json,
 )
 from flashwright.probing.suppressed import (
-    doubted_by,
-    not_of_map,
-    not_of_one_lane,
-    not_of_rows,
-    sure,
+    suppress_doubted,
+    suppress_map_entries,
+    suppress_one_lane,
+    suppress_rows,
+    suppress_unsteady,
 )
 from flashwright.support.arguments import checked
 from flashwright.support.digests import digest_of_code, modules_of
@@ -309,7 +309,7 @@ def _probe(
     watch = Deadline(time_limit)
     ended: Ended = "complete"
     note = ""
-    seen = _Seen(target, wanted, despite_doubts)
+    reporter = _Reporter(target, wanted, despite_doubts)
     limit_s = LIMITS_S[mode] if drive_time is None else drive_time
     pace = pace_of(target)
     counters = Counters.of(target)
@@ -323,7 +323,7 @@ def _probe(
 
             reached = [0.0]
 
-            def told(
+            def report_progress(
                 share: float,
                 name: str = asking.NAME,
                 before: int = done,
@@ -335,10 +335,10 @@ def _probe(
                     progress(name, before + int(costs[name] * min(share, 1.0)), total)
 
             try:
-                told(0.0)
+                report_progress(0.0)
                 # What is too unsteady to be reported is nothing that others may rest on.
-                known = {name: sure(found) for name, found in session.findings.items()}
-                context = Context(target, mode, seed, known, told)
+                known = {name: suppress_unsteady(found) for name, found in session.findings.items()}
+                context = Context(target, mode, seed, known, report_progress)
                 needs = {p.NAME: pace.seconds(p.cost(context)) for p in rest}
                 taken = sum(asked.target_seconds for asked in session.asked)
                 allowed = allowed_s(limit_s, taken, asking.NAME, needs)
@@ -361,13 +361,13 @@ def _probe(
             done += costs[asking.NAME]
             session.save()
             if found is not None:
-                told_now, _ = seen.told(session)
+                reported, _ = reporter.report(session)
                 for parameter in asking.PARAMETERS:
-                    found(told_now[parameter], session.asked[-1])
+                    found(reported[parameter], session.asked[-1])
     finally:
         target.watch = outer
         counters.close()
-    result = _result(seen, mode, seed, session, ended, note)
+    result = _result(reporter, mode, seed, session, ended, note)
     if ended == "interrupted":
         raise ProbeInterrupted(result)
     return result
@@ -412,7 +412,7 @@ def _ask(
     session.asked.append(spent)
 
 
-class _Seen:
+class _Reporter:
     """Which findings on a target may be reported: what the session cannot know, and what speaks against a drive."""
 
     def __init__(self, target: Target, wanted: list[Probe], despite_doubts: bool) -> None:
@@ -423,7 +423,9 @@ class _Seen:
         self._part = rest_of(target)
         self._empty = doubts_of_reads(target)
 
-    def told(self, session: _Session, note: str = "") -> tuple[dict[str, Finding], tuple[str, ...]]:
+    def report(
+        self, session: _Session, note: str = ""
+    ) -> tuple[dict[str, Finding], tuple[str, ...]]:
         """The findings so far as they may be reported, one for each parameter, and the doubts."""
         findings = {}
         for asked in self.wanted:
@@ -431,35 +433,39 @@ class _Seen:
             if self.target.read_only and not reads_alone(asked):
                 missing = f"{_NOT_ASKED}{_NEEDS_WRITES}"
             for parameter in asked.PARAMETERS:
-                found = sure(session.findings.get(parameter, unknown(parameter, missing)))
+                found = suppress_unsteady(
+                    session.findings.get(parameter, unknown(parameter, missing))
+                )
                 if self._part is not None and parameter in of_the_whole(asked):
-                    found = doubted_by(found, "Only part of the drive is probed.")
+                    found = suppress_doubted(found, "Only part of the drive is probed.")
                 findings[parameter] = found
         if "clustered-block" in findings:
-            block = not_of_rows(findings["clustered-block"], findings.get("stripe"))
+            block = suppress_rows(findings["clustered-block"], findings.get("stripe"))
             findings["clustered-block"] = block
         beside = [findings.get(name) for name in ("parallel-units", "prefetch", "map-reach")]
         for name in ("parallel-units", "stripe", "program-unit"):
             if name in findings:
-                findings[name] = not_of_one_lane(findings[name], *beside)
+                findings[name] = suppress_one_lane(findings[name], *beside)
         for name in ("read-buffer", "read-buffer-least"):
             if name in findings:
-                findings[name] = not_of_map(findings[name], findings.get("map-reach"))
+                findings[name] = suppress_map_entries(findings[name], findings.get("map-reach"))
         kind = findings.get("kind-of-device")
         if kind is not None and kind.parameter in session.findings:
             kind = findings["kind-of-device"] = kind_of_device(kind, session.findings)
         findings = {name: capped(finding) for name, finding in findings.items()}
         doubted = (*_doubts(self.target, self.declared, kind), *self._empty)
         if doubted and not self.despite_doubts:
-            findings = {name: doubted_by(finding, doubted[0]) for name, finding in findings.items()}
+            findings = {
+                name: suppress_doubted(finding, doubted[0]) for name, finding in findings.items()
+            }
         return findings, doubted
 
 
 def _result(
-    seen: _Seen, mode: Mode, seed: int, session: _Session, ended: Ended, note: str
+    reporter: _Reporter, mode: Mode, seed: int, session: _Session, ended: Ended, note: str
 ) -> ProbeResult:
-    target = seen.target
-    findings, doubted = seen.told(session, note)
+    target = reporter.target
+    findings, doubted = reporter.report(session, note)
     facts = {
         "name": target.name,
         "kind": target.kind,
@@ -475,15 +481,17 @@ def _result(
         tuple(session.asked),
         ended,
         note,
-        seen.declared,
+        reporter.declared,
         doubted,
-        seen.limits,
+        reporter.limits,
     )
 
 
-def _doubts(target: Target, told: Mapping[str, Declared], kind: Finding | None) -> tuple[str, ...]:
+def _doubts(
+    target: Target, declared_values: Mapping[str, Declared], kind: Finding | None
+) -> tuple[str, ...]:
     """Why a target may be no drive of flash."""
-    found = doubts(told)
+    found = doubts(declared_values)
     if target.kind == "file":
         found.append(
             "It is a file: the times include its file system and the disk below with its caches."

@@ -7,7 +7,10 @@ import numpy.typing as npt
 
 __all__ = ["GIB", "KIB", "MIB", "Array", "Flags", "Ints"]
 
-KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+# Binary units, bytes.
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
 
 Array = npt.NDArray[np.float64]
 """Times in nanoseconds, rates, shares."""

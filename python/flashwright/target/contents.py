@@ -1,4 +1,4 @@
-"""What the data of writes are like, for drives that do something else with data that shrink or repeat."""
+"""What writes carry, for drives that compress or deduplicate."""
 
 from __future__ import annotations
 

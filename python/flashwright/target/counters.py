@@ -10,7 +10,7 @@ from flashwright.nvme.counters import Interval, Reader, Reading, between
 from flashwright.nvme.passthrough import Nvme, NvmeError
 from flashwright.target.target import Target
 
-__all__ = ["Counters", "amplification", "told"]
+__all__ = ["Counters", "amplification", "counter_sentences"]
 
 
 def amplification(laps: Sequence[Mapping[str, Any] | None]) -> float | None:
@@ -30,7 +30,7 @@ def amplification(laps: Sequence[Mapping[str, Any] | None]) -> float | None:
     return float(sum(lap["media_written_bytes"] for lap in both) / host)
 
 
-def told(laps: Sequence[Mapping[str, Any] | None]) -> list[str]:
+def counter_sentences(laps: Sequence[Mapping[str, Any] | None]) -> list[str]:
     """What a drive counted over several steps, in sentences; none where it counted nothing.
 
     Parameters
@@ -41,7 +41,7 @@ def told(laps: Sequence[Mapping[str, Any] | None]) -> list[str]:
     Examples
     --------
     >>> written = {"host_written_bytes": 10**9, "media_written_bytes": 3 * 10**9, "step_bytes": 1}
-    >>> told([written | {"throttled_s": 0, "contradictions": []}, None])
+    >>> counter_sentences([written | {"throttled_s": 0, "contradictions": []}, None])
     ['1.00 GB from the host and 3.00 GB to its flash: write amplification 3.00 over all steps.']
     """
     known = [lap for lap in laps if lap is not None]
@@ -115,7 +115,7 @@ class Counters:
         self.close()
 
     def close(self) -> None:
-        """Let go of the drive; what follows counts nothing."""
+        """Close the drive's counters; later laps count nothing."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None

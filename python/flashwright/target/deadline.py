@@ -1,4 +1,4 @@
-"""The time that a session is allowed: ours, and the drive's own."""
+"""Time limits: on our clock (:class:`Deadline`), and on the drive's as well (:class:`Allowance`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way to a device: what a probe may not touch is refused here."""
+"""The only way to a device: requests outside of the allowed part, and writes without consent, are refused here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from flashwright.errors import DeviceError, TargetError
 
 __all__ = ["CODES", "SECTOR", "Carrying", "Core", "Guarded", "Range"]
 
+# Kinds of requests, as the core numbers them.
 CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
+# Bytes that a sector of the core has.
 SECTOR = 512
 
 # Bytes that are discarded at once. Chosen: any kernel takes them, and Ctrl-C is heard in between.
@@ -80,17 +82,17 @@ class Core(Protocol):
         ...
 
     def purge(self) -> bool:
-        """Discard everything; whether the device took it."""
+        """Discard everything. Returns whether the device supports that."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the device."""
         ...
 
 
 @runtime_checkable
 class Carrying(Protocol):
-    """A device to which the data of writes are not all alike; a :class:`Core` may be one."""
+    """A device that treats data of writes differently; a :class:`Core` may be one."""
 
     def carry(self, noise_share: float, repeats: bool) -> None:
         """What the data of writes are like from now on.
@@ -149,7 +151,7 @@ class Guarded:
         return self._core.play(kinds, first_sectors, sectors, depth, seconds)
 
     def carry(self, noise_share: float, repeats: bool) -> None:
-        """What the data of writes are like from now on; nothing to a model that makes no difference between them."""
+        """Set the data of later writes; a model that treats all data the same ignores it."""
         if isinstance(self._core, Carrying):
             self._core.carry(noise_share, repeats)
 

@@ -1,7 +1,7 @@
-"""What a probe is, what it gets and what it gives.
+"""The interface of a probe: what it is given and what it returns.
 
-A probe is a question to a drive, a pattern of requests, and a rule that decides by what came back. It sees the
-target as a block device and nothing of its inside: nothing in this package imports the simulator.
+A probe is a pattern of requests and a rule that decides by their times. It sees the target as a block device and
+nothing of its inside: nothing in this package imports the simulator.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Context:
 
 
 class Probe(Protocol):
-    """A question to a drive. Each is a file of this package and a line in its list.
+    """A question to a drive. Each is a file or a package of ``probing.probes``, and a line in its list.
 
     A probe that finds something without a write says so with ``READS_ALONE = True`` (see :func:`reads_alone`); one with
     parameters that cannot be found on a part of a drive names them in ``OF_THE_WHOLE`` (see :func:`of_the_whole`).
@@ -171,7 +171,7 @@ def of_the_whole(probe: Probe) -> tuple[str, ...]:
 
 
 class Named(Protocol):
-    """Something of a list that the command line names."""
+    """An entry of a list that the command line names."""
 
     NAME: ClassVar[str]
     """As in ``--only``."""

@@ -1,4 +1,4 @@
-"""Statistics that bear outliers, for the decisions of probes."""
+"""Robust statistics, steady states and resampling, for the decisions of probes and experiments."""
 
 from __future__ import annotations
 

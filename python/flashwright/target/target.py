@@ -285,13 +285,13 @@ class Target:
             If the device failed.
         """
         offsets = np.atleast_1d(_whole_numbers("offsets_bytes", offsets_bytes))
-        sizes = _alike("sizes_bytes", _whole_numbers("sizes_bytes", sizes_bytes), offsets)
+        sizes = _broadcast("sizes_bytes", _whole_numbers("sizes_bytes", sizes_bytes), offsets)
         given = np.atleast_1d(np.asarray(kind))
         if given.dtype.kind == "U":
             given = np.array([CODES.get(name, len(CODES)) for name in given])
         if given.dtype.kind not in "iu" or np.any((given < 0) | (given >= len(CODES))):
             raise ArgumentError(f"play: kind: found {kind!r}, expected {', '.join(CODES)}")
-        codes = _alike("kind", given, offsets).astype(np.uint8)
+        codes = _broadcast("kind", given, offsets).astype(np.uint8)
         sizes[codes == CODES["flush"]] = 0
         if np.any(offsets < 0) or np.any((offsets | sizes) % SECTOR):
             raise TargetError(
@@ -303,7 +303,7 @@ class Target:
             self._core.carry(data.noise_share, data.repeats)
             self._carried = data
         parts = []
-        for cut in self._paced(self._cuts(sizes, depth), depth):
+        for cut in self._timed_cuts(self._cuts(sizes, depth), depth):
             if self.watch is not None:
                 self.watch()
             left_s = self.watch.left_s if isinstance(self.watch, Deadline) else None
@@ -367,7 +367,7 @@ class Target:
             submitted[index], ended[index] = begun, done
         return Times(submitted, ended)
 
-    def _paced(self, cuts: list[slice], depth: int) -> Iterator[slice]:
+    def _timed_cuts(self, cuts: list[slice], depth: int) -> Iterator[slice]:
         """The cuts, smaller ones where a simulated drive may run out of its time within one."""
         for cut in cuts:
             if not isinstance(self.watch, Allowance) or self.real_time:
@@ -492,7 +492,7 @@ def _whole_numbers(name: str, given: npt.ArrayLike) -> Ints:
     raise ArgumentError(f"play: {name}: found {str(given)[:60]!r}, expected whole numbers of bytes")
 
 
-def _alike(name: str, given: npt.NDArray[Any], offsets: Ints) -> npt.NDArray[Any]:
+def _broadcast(name: str, given: npt.NDArray[Any], offsets: Ints) -> npt.NDArray[Any]:
     """One for each request."""
     if given.size not in (1, offsets.size):
         raise ArgumentError(

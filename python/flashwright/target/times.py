@@ -38,5 +38,5 @@ class Times:
         return float(self.ended_ns.max() - self.submitted_ns.min())
 
     def rate(self, moved_bytes: float) -> float:
-        """Bytes per second, if the requests moved so many."""
+        """The bandwidth in bytes per second, if the requests moved this many bytes."""
         return moved_bytes / max(self.duration_ns, 1.0) * 1e9

@@ -1,4 +1,4 @@
-"""By what a saved run knows its trace again: the content of the file, not its name or size."""
+"""The fingerprint by which a saved run recognises its trace: the content of the file, not its name or size."""
 
 from __future__ import annotations
 

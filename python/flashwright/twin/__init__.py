@@ -1,7 +1,7 @@
 """From a drive to its twin: a model that the simulator runs and that behaves as the drive was measured to.
 
 Three steps: :func:`calibrate` plays a fixed set of patterns on a drive, :func:`fitted` searches a model that gives the
-same on them, :func:`check` compares both on a pattern that was held back.
+same on them, :func:`check` compares both on a held-out pattern.
 """
 
 from flashwright.twin.calibration import Calibration, calibrate

@@ -1,7 +1,7 @@
-"""What is measured of a drive to pin a model of it down: a fixed set of patterns, played on drive and twin alike.
+"""The calibration of a twin: a fixed set of patterns that is measured on drive and model alike.
 
-Each pattern is a pure description: the same one makes the same requests wherever it is played. Those of a stage
-follow each other, from a purged drive on, so that the state that one leaves is the same for the next on both.
+Each pattern is a pure description: it makes the same requests wherever it is played. Those of a stage follow each
+other, from a purged drive on, so that each pattern finds the same state on both.
 
 Sources: Kim, Seo, Jung, Kim, Huh: "Parameter-aware I/O management for solid state disks" (2011), section 4, for the
 signals of page, buffers and prefetch; Hu's dissertation (2012), sections 4.2 and 5.1, for overwriting, queue lengths
@@ -37,6 +37,7 @@ from flashwright.twin.patterns import (
 
 __all__ = ["Calibration", "Level", "Measured", "calibrate", "cost", "play"]
 
+# Levels of the latencies of a pattern.
 _LEVELS = ("mean_ns", "p10_ns", "p50_ns", "p90_ns", "p99_ns")
 _KINDS: tuple[Kinds, ...] = ("read", "write", "flush")
 # Bytes of a write that prepares. Chosen: large enough to be quick, and no drive that we know has a larger stripe.
@@ -364,9 +365,9 @@ def calibrate(
     for stage, first, width in (("clean", 0.0, 0.3), ("used", 0.3, 0.7)):
         of_stage = [pattern for pattern in chosen if pattern.stage == stage]
 
-        def told(share: float, first: float = first, width: float = width) -> None:
+        def report_progress(share: float, first: float = first, width: float = width) -> None:
             progress(first + width * share)
 
-        measured.extend(play(target, of_stage, progress=told, errors=True))
+        measured.extend(play(target, of_stage, progress=report_progress, errors=True))
     unit = unit_of(findings, target.block_bytes)
     return Calibration(target.capacity_bytes, target.block_bytes, unit, tuple(measured))

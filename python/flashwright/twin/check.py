@@ -1,4 +1,4 @@
-"""Whether a twin predicts its drive on a pattern that it was not fitted to.
+"""Whether a twin predicts its drive on a held-out pattern.
 
 The pattern is none of the calibration's: seven reads in ten, four sizes, three requests in ten off the grid, most of
 them on a fifth of the addresses, eight at a time, after the drive was filled and overwritten once at random.
@@ -105,7 +105,7 @@ class Check:
         return self.all.within
 
     def record(self) -> dict[str, Any]:
-        """What a profile keeps of it."""
+        """The figures that a profile stores."""
         return check_record(
             self.all.ratio["mean"],
             self.all.ratio["p99"],
@@ -120,7 +120,7 @@ class Check:
         return asdict(self) | {"within": self.within}
 
 
-def held_back(requests: int, seed: int, block_bytes: int) -> tuple[Pattern, Pattern]:
+def check_pattern(requests: int, seed: int, block_bytes: int) -> tuple[Pattern, Pattern]:
     """What comes before, and the pattern itself."""
     grid = max(4 * KIB, block_bytes)
     sizes = tuple(-(-size * KIB // block_bytes) * block_bytes for size in (4, 12, 32, 64))
@@ -165,7 +165,7 @@ def cost(capacity_bytes: int, block_bytes: int = 512, requests: int = 20_000) ->
     >>> cost(1 << 30).bytes_written > 2 << 30
     True
     """
-    before, pattern = held_back(requests, 1, block_bytes)
+    before, pattern = check_pattern(requests, 1, block_bytes)
     moved = requests * float(np.mean(pattern.sizes_bytes))
     written = int((1 + before.overwrites) * capacity_bytes + (1 - pattern.reads) * moved)
     overwrites = int(before.overwrites * capacity_bytes / np.mean(before.sizes_bytes))
@@ -231,7 +231,7 @@ def check(
     (True, 1.0, 0.0)
     """
     capacity, block = target.capacity_bytes, target.block_bytes
-    before, pattern = held_back(requests, seed, block)
+    before, pattern = check_pattern(requests, seed, block)
     codes, offsets, sizes = pattern.make(capacity, block)
     latencies, bandwidths = [], []
     with Target(twin) as model, _until(time_limit, target, model):

@@ -129,7 +129,7 @@ def _closed(
 
 @lru_cache(maxsize=4096)
 def _touched(size: int, align: int, mapped: int) -> list[tuple[int, float]]:
-    """How many mapping units reads meet, and what share of them does so."""
+    """The numbers of mapping units that reads of a size touch, and the share of reads that touch each number."""
     step = math.gcd(align, mapped)
     counts = [-(-(first + size) // mapped) for first in range(0, mapped, step)]
     return [(count, counts.count(count) / len(counts)) for count in sorted(set(counts))]
@@ -183,7 +183,7 @@ def _in_superblock(
 
 
 def _most(count: int, places: int) -> float:
-    """How many of so many in turn fall on the place that has most of them."""
+    """Of `count` items dealt to places in turn, how many the fullest place has."""
     return float(math.ceil(count / places))
 
 

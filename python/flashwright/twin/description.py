@@ -1,4 +1,4 @@
-"""What the description of a model says of the parameters that probes look for, without a probe."""
+"""The parameters that probes look for, as the description of a model gives them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _worked_out(config: dict[str, Any], mapped_bytes: int) -> list[Finding]:
 
 
 def write_buffers(config: dict[str, Any]) -> dict[str, str]:
-    """Sizes of what may hold writes, by their keys; the host meets the first of them."""
+    """Sizes of the write buffers of a configuration, by their keys; the host meets the first of them."""
     ram = config["ram"]
     return {
         "controller.write-buffer.size": config["controller"]["write-buffer"]["size"],

@@ -1,9 +1,9 @@
-"""A drive model that behaves as a drive was measured to: its twin.
+"""The search for a twin: a drive model that behaves as a drive was measured to.
 
-What probes found is built in. What they did not find is tried: a few structures, of which the one with the least error
-stays. The rest are numbers (times, rates, spare space), for which closed forms of single patterns give starting values
-and a damped Gauss-Newton descent in log space the rest. Its residuals are logarithms of ratios of mean and percentiles,
-its weights bound what a pattern can pull that no model explains (Huber's, as iteratively reweighted least squares).
+What probes found is built in. What they did not find is tried: structures compete, and the one with the least error
+wins. All else is numbers (times, rates, spare space). Closed forms of single patterns give their starting values, and a
+damped Gauss-Newton descent in log space the rest. Its residuals are logarithms of ratios of mean and percentiles. Its
+weights bound the pull of a pattern that no model explains (Huber's, as iteratively reweighted least squares).
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Search:
     def run(self) -> Fit:
         self.trials.most = _TRIALS
         try:
-            return self.searched()
+            return self.search_all()
         except OutOfTimeError:
             if self.trials.best is None:
                 raise
@@ -195,7 +195,7 @@ class Search:
         stopped = f"fit stopped by {why} after {self.trials.evaluations:,} of at most {self.trials.most:,} trials"
         return self.result(best.model, best.error, best.played, stopped)
 
-    def searched(self) -> Fit:
+    def search_all(self) -> Fit:
         # What reads show: units and buses, queue, link.
         self.trials.until = _UNTIL[0]
         chosen: list[Model] = []
@@ -231,7 +231,7 @@ class Search:
         chosen[0] = self.with_oversized(chosen[0])  # told better by numbers that fit
         chosen[0], _ = self.trials.descend(chosen[0], _ALL, self.trials.clean, 4)
         self.trials.progress(0.5)
-        model, error = self.climbed(chosen[:_FOLLOWED], _UNTIL[2], _UNTIL_FIRST)
+        model, error = self.climb(chosen[:_FOLLOWED], _UNTIL[2], _UNTIL_FIRST)
         self.trials.progress(0.8)
         # Where the first came to rest too early, others may come further.
         others = [other for other in chosen[1:] if name_of(other) != name_of(chosen[0])]
@@ -241,7 +241,7 @@ class Search:
             self.trials.until = until
             if self.trials.late or error < _GOOD:
                 break
-            trial, there = self.climbed([other], until, until)
+            trial, there = self.climb([other], until, until)
             if there < error:
                 model, error = trial, there
         self.trials.until = 1.0
@@ -260,7 +260,7 @@ class Search:
             played.append((wanted, found))
         return self.result(model, error, played)
 
-    def climbed(
+    def climb(
         self, models: Sequence[Model], until: float, until_last: float
     ) -> tuple[Model, float]:
         """What overwriting shows: spare space, blocks, erases, when it cleans; then from structure to structure."""
@@ -283,7 +283,7 @@ class Search:
         model = self.overwriting(list(dict.fromkeys(followed)))
         model, _ = self.trials.descend(model, (*_COSTS, "spare"), self.trials.both, 3)
         self.trials.until = until_last
-        model, error = self.refined(model)
+        model, error = self.refine(model)
         if not self.trials.late:
             model, error = self.trials.descend(model, _ALL, self.trials.both, 6)
         return model, error
@@ -295,15 +295,15 @@ class Search:
         return list({name_of(model): model for model in reversed(best)}.values())
 
     def with_map(self, model: Model) -> Model:
-        """Of a map that is loaded, what is in RAM: pages of it come whole, so that a share has no slope everywhere."""
+        """The model with the best share of its map in RAM, by a scan: a share of whole pages has no slope."""
         if model.scheme != "dftl":
             return model
         shares = [replace(model, map_share=share) for share in (model.map_share, *_MAP_SHARES)]
-        likely = self.ranked(
+        likely = self.rank(
             [(other, self.trials.error(other, self.trials.reads)) for other in shares]
         )[:2]
         fits = [self.trials.descend(other, _READS, self.trials.reads, 2) for other, _ in likely]
-        return self.ranked(fits)[0][0]
+        return self.rank(fits)[0][0]
 
     def compare(
         self,
@@ -322,7 +322,7 @@ class Search:
                 if fits and self.trials.late:
                     break
                 fits.append(self.trials.descend(model, names, wanted, count))
-            found = self.ranked(fits)
+            found = self.rank(fits)
             # Before the numbers are fitted an error says little; later what is not equal is not followed.
             most = math.inf if count == 0 else found[0][1] * (near if last == 0 else 2.0)
             most = max(most, ENOUGH)
@@ -331,7 +331,7 @@ class Search:
         return models
 
     @staticmethod
-    def ranked(found: list[tuple[Model, float]]) -> list[tuple[Model, float]]:
+    def rank(found: list[tuple[Model, float]]) -> list[tuple[Model, float]]:
         """The best first; of equals the one that was tried first."""
         return sorted(found, key=lambda pair: pair[1])
 
@@ -378,13 +378,13 @@ class Search:
             if there < error:
                 best, error = trial, there
         if best.scheme in STEPWISE:
-            return self.cleaned(best, error)
+            return self.fit_cleaning(best, error)
         if best.scheme not in ALIKE:
             best, _ = self.trials.scan(best, "spare", self.trials.used)
         return self.trials.descend(best, ("erase_ns", "spare"), self.trials.used, 5)[0]
 
-    def cleaned(self, model: Model, error: float) -> Model:
-        """Of a page map: spare space, schedule, what RAM holds and the order of dies by turns, as they stand."""
+    def fit_cleaning(self, model: Model, error: float) -> Model:
+        """For a page map: vary spare space, order of dies, RAM, cache and schedule in turn."""
         for _ in range(_TURNS):
             before = error
             for options in (_of_spare, orders_of, _of_ram, _of_shares, _of_schedules):
@@ -401,7 +401,7 @@ class Search:
         self.trials.tried.append((name_of(model), error))
         return model
 
-    def refined(self, model: Model) -> tuple[Model, float]:
+    def refine(self, model: Model) -> tuple[Model, float]:
         """Climbs from structure to structure as long as one next to the best fits better."""
         model, error = self.trials.descend(model, _ALL, self.trials.both, 2)
         # By kind of thing: how near its best came at last; the likeliest come first.
@@ -422,11 +422,11 @@ class Search:
                     found.append((near, self.trials.error(near, self.trials.both)))
                 if not found:
                     continue
-                near, there = self.ranked(found)[0]
+                near, there = self.rank(found)[0]
                 came[kind] = there / error
                 if _BETTER * error <= there < _HIDDEN * error and not self.trials.late:
                     # Numbers that were fitted to another structure may hide a better one.
-                    near, there = self.trials.stepped(near, self.trials.both)
+                    near, there = self.trials.step(near, self.trials.both)
                 if there < _BETTER * error:
                     model, error = near, there
                     self.trials.tried.append((name_of(model), error))
@@ -438,7 +438,7 @@ class Search:
         return model, error
 
     def further(self, model: Model, error: float) -> tuple[Model, float]:
-        """What differs in several things from a model where the climb came to rest: the first kind that is better."""
+        """Models that differ in several things from the one where the climb ended: the first kind that is better."""
         if error < _GOOD:
             return model, error
         kinds: dict[str, list[Model]] = {}
@@ -450,12 +450,12 @@ class Search:
                 if self.trials.late:
                     return model, error
                 found.append((other, self.trials.error(other, self.trials.both)))
-            for other, there in self.ranked(found)[:_STEPPED]:
+            for other, there in self.rank(found)[:_STEPPED]:
                 if self.trials.late:
                     return model, error
                 if there >= _HIDDEN * error:
                     break
-                other, there = self.trials.stepped(other, self.trials.both)
+                other, there = self.trials.step(other, self.trials.both)
                 if there >= _BETTER * error and not self.trials.late:
                     other, there = self.trials.descend(other, _ALL, self.trials.both, 1)
                 if there < _BETTER * error:
@@ -465,9 +465,9 @@ class Search:
 
     def least(self, models: Iterable[Model]) -> tuple[Model, float]:
         """The model that overwriting fits best, as it stands."""
-        return self.ranked(
-            [(model, self.trials.error(model, self.trials.used)) for model in models]
-        )[0]
+        return self.rank([(model, self.trials.error(model, self.trials.used)) for model in models])[
+            0
+        ]
 
     def result(
         self, model: Model, error: float, played: Sequence[Played], stopped: str = ""

@@ -1,4 +1,4 @@
-"""A model of a drive that a fit tries, and what is left between the two."""
+"""A model of a drive as a fit sees it: structure and numbers; and the residuals between model and drive."""
 
 from __future__ import annotations
 
@@ -35,17 +35,19 @@ __all__ = [
 ]
 
 
-# By how much a level counts. The means decide, as in the check; 99th percentiles of the few requests of the first stage
-# are single latencies.
+# By how much a level counts on the clean drive. Chosen: the means decide, as in the check; 99th percentiles of so few
+# requests are single latencies.
 CLEAN = {"mean_ns": 1.0, "p10_ns": 0.5, "p50_ns": 1.0, "p90_ns": 0.5}
+# The same of a drive that is overwritten.
 USED = {"mean_ns": 1.5, "p10_ns": 0.3, "p50_ns": 0.7, "p90_ns": 0.7, "p99_ns": 0.8}
-# Below this two latencies are the same: about what a host's own work on a request varies by.
+# Latencies that differ by less than this are the same, nanoseconds. Chosen: about what a host's own work on a request
+# varies by.
 FLOOR_NS = 2000.0
-# Residuals beyond this (log of a ratio) count linearly: Huber's bound, about twice the noise of a level.
+# Residuals (logarithms of ratios) beyond this count linearly: Huber's bound. Chosen: about twice the noise of a level.
 HUBER = 0.08
-# A level whose standard error is this counts as one of which half is chance; drive and twin have it both.
+# The standard error of a level that halves its weight. Chosen: drive and twin have it both.
 _SURE = 0.04
-# What a level counts that the model has no answer to.
+# The residual of a level that the model has no answer to. Chosen: worse than any that it has.
 WORST = 3.0
 
 BOUNDS = {

@@ -1,8 +1,8 @@
 """Structures next to one that was fitted: each differs in one thing, which may explain what its numbers can't.
 
-What probes found stays. How dies choose among operations, what they suspend, how blocks are joined and what a full
-SLC cache does show only in what many requests at a time do to each other, so that no probe asks for them: they are
-tried one by one from the best structure on, as a hill is climbed.
+What probes found stays. How dies choose among operations, what they suspend, how blocks are joined and what a full SLC
+cache does show only where many requests meet, so that no probe asks for them. They are tried one by one from the best
+structure on: a hill climb.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ _BLOCK_PAGES = (32, 64, 128, 256, 512)
 # Blocks that a plane has, where a program holds what is not known: some hundreds to two thousand, whatever they hold.
 _BLOCK_ROWS = (400, 200, 800, 100, 50)
 
-# Buffers to try where none was found and none was found absent; from the smallest that holds a request of a common size
-# to what a drive's RAM has to spare.
+# Buffers to try where none was found and none was found absent, bytes. Chosen: from the smallest that holds a request
+# of a common size to what a drive's RAM has to spare.
 _BUFFERS = (128 * KIB, MIB, 8 * MIB, 64 * MIB)
 
 # Structures that reads are played on, of those that closed forms rank. Chosen: seconds of trials.
@@ -40,17 +40,19 @@ _LIKELIEST = 16
 # The same where sizes of what the map is written in are tried with each.
 _LIKELIEST_MAPS = 3
 
-# Mapping units that chips sense together: up to four planes of 16 KiB.
+# Mapping units in a program, to try. Derived: chips sense up to four planes of 16 KiB together.
 _UNITS_IN_PROGRAM = (1, 2, 4, 8, 16)
+# The largest program of several units, bytes.
 _PROGRAM_MOST = 256 * KIB
 
 # Pages of a cell and planes that one program writes.
 SHOTS = ((1, 1), (1, 2), (1, 4), (2, 1), (3, 1), (3, 2), (3, 4), (4, 1))
 
-# What one program writes where units go from die to die, to begin with: pages of chips, of one or of several at once.
-# And how many programs of each unit RAM holds: one for each open block of the host, of cleaning and of the map, and
-# some on their way.
+# What one program writes where units go from die to die, bytes, to begin with: pages of chips, of one or of several at
+# once.
 _PROGRAMS = tuple(size * KIB for size in (8, 16, 24, 32, 48, 64, 96, 128))
+# Programs of each unit that RAM holds, to begin with. Derived: one for each open block of the host, of cleaning and of
+# the map, and some in flight.
 _RAM_PROGRAMS = (6, 32)
 
 # Time of a write with its flush over that of a read, below which it ends in RAM. Chosen.
@@ -63,9 +65,10 @@ _HIT = 0.3
 # The same up to which it finds its piece of the map there. Chosen.
 _AGAIN = 0.85
 
-# Reads are of two kinds where their 90th percentile is between so many times their 10th. Chosen: a read that loads its
-# piece of the map takes twice as long as one that does not; one that takes over three times waits for something else.
+# The 90th percentile of reads over their 10th, above which they are of two kinds. Derived: a read that loads its piece
+# of the map takes twice as long as one that does not.
 _TWO_KINDS = 1.5
+# The same above which reads wait for something else than a map. Chosen.
 _OTHER_WAITS = 3.0
 # Share of the map in RAM where nothing tells it. Chosen: the scan of shares in RAM corrects it.
 _MAP_SHARE = 0.15
@@ -91,7 +94,7 @@ BITS = (3, 4, 2)
 
 
 class Structures:
-    """Models to begin with, for what was found of a drive and measured of it."""
+    """The models that a fit starts from, by the findings and the calibration of a drive."""
 
     def __init__(
         self,
@@ -102,7 +105,7 @@ class Structures:
         self.findings, self.calibration, self.reads = findings, calibration, reads
 
     def loading(self) -> list[Model]:
-        """Those whose map is loaded on demand, where none of them is among the others."""
+        """Models whose map is loaded on demand, if :meth:`models` has none."""
         if "dftl" in self.schemes() or word(self.findings, "mapping") == "log-block":
             return []
         return self.models(["dftl"])

@@ -1,4 +1,4 @@
-"""Playing candidates, comparing them with what was measured, and descending to the numbers with the least error."""
+"""Trials of candidates within a budget: played, compared with what was measured, and descended to the least error."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ class Trials:
             self.slopes = tuple(names), jacobian
         return model, error
 
-    def stepped(self, model: Model, wanted: Sequence[Measured]) -> tuple[Model, float]:
+    def step(self, model: Model, wanted: Sequence[Measured]) -> tuple[Model, float]:
         """One step of the numbers by the slopes of the last descent, which was of a like structure, if it is better."""
         at = self.residuals(model, wanted)
         if self.slopes is None or self.slopes[1].shape[0] != at.size:

@@ -137,7 +137,7 @@ def _twin_of(
         )
     findings = reconcile(result.findings, target.capacity_bytes)
 
-    def told(step: str) -> Callable[[float], None]:
+    def step_progress(step: str) -> Callable[[float], None]:
         def tell(share: float) -> None:
             if progress is not None:
                 progress(step, int(share * 1e6), 10**6)
@@ -148,7 +148,11 @@ def _twin_of(
     try:
         target.purge()
         calibration = calibrate(
-            target, findings, mode=result.mode, seed=result.seed, progress=told("calibration")
+            target,
+            findings,
+            mode=result.mode,
+            seed=result.seed,
+            progress=step_progress("calibration"),
         )
     finally:
         target.watch = outer
@@ -157,7 +161,7 @@ def _twin_of(
         findings,
         calibration,
         seed=result.seed,
-        progress=told("twin"),
+        progress=step_progress("twin"),
         time_limit=deadline.left_s,
         processor_limit=fit_limit,
     )

@@ -14,7 +14,7 @@ from flashwright.probing.costs import Bill
 from flashwright.probing.pages import interval, value
 from flashwright.probing.plan import Planned
 from flashwright.probing.session import Asked, ProbeResult
-from flashwright.target.counters import told as told_by_counters
+from flashwright.target.counters import counter_sentences as told_by_counters
 from flashwright.target.target import Target
 from flashwright.twin.check import Check
 from flashwright.twin.twin import Twin

@@ -1,4 +1,4 @@
-"""Whether a drive makes less of data that shrink or repeat.
+"""Whether a drive compresses or deduplicates.
 
 Batches of writes in order differ in their data alone: noise, noise that fills a quarter of each sector, noise that
 repeats from MiB to MiB, zeros. Each batch stands between two of noise, with which it is compared::
@@ -6,15 +6,18 @@ repeats from MiB to MiB, zeros. Each batch stands between two of noise, with whi
     data     noise  quarter  noise  repeated  noise  zeros  noise  noise (the control)  noise  quarter ...
     speed    ----   ^^^^^^^  ----   --------  ----   ^^^^^  ----   ----                 ----   ^^^^^^^
 
-then all are read in that order. What else makes some batches faster, and the arm that tells it apart. A cache that
-fills, heat, credits, cleaning that begins: these go by time and by bytes, and strike the noise on both sides as well;
-the control shows how much. Shrinking alone, where repeats lie in one window: what repeats does so no sooner than
-after a MiB, and within that nothing shrinks. Zeros that are only noted in the map, as many drives do: the quarter is
-no zeros. Making the data costs the same: buffers are filled once, and later writes change some bytes of each sector.
+Then all are read in that order. Other causes of faster batches, and how the probe excludes them:
 
-A drive that writes as fast as its link carries data shows nothing: then "none" is no answer, unless, in full mode, a
-drive that was filled with such data is not faster either when it is overwritten at random and has to clean: what
-shrinks leaves it more room.
+- A cache that fills, heat, credits, cleaning that begins: these go by time and by bytes, and strike the noise on both
+  sides as well; the control shows how much.
+- Compression, where repeats lie in one window: repeated data come again after a MiB and no sooner, and nothing within
+  that shrinks.
+- Zeros that are only noted in the map, as many drives do: the quarter is no zeros.
+- The cost of making the data: it is the same. Buffers are filled once, and later writes change some bytes of a sector.
+
+A drive that writes as fast as its link carries data shows nothing, so "none" is no verdict then. In full mode the drive
+is filled with such data and overwritten at random, so that it has to clean: what shrinks leaves it more room, and
+"none" needs that it is not faster either.
 """
 
 from __future__ import annotations
@@ -99,8 +102,8 @@ class DataReduction:
         if target.capacity_bytes < LEAST_BYTES:
             why = f"the target has {target.capacity_bytes:,} B, too little for batches larger than RAM"
             return [unknown(name, why) for name in self.PARAMETERS]
-        turns = _Turns(context)
-        seen = turns.seen()
+        turns = _Batches(context)
+        seen = turns.measure()
         findings = seen.decide()
         hidden = [one for one in findings if one.verdict == "unknown"]
         if hidden and context.mode == "full" and _may_fill(context) and seen.room < _ROOM:
@@ -123,8 +126,8 @@ def _plan(context: Context) -> tuple[int, int]:
     return rounds, max(min(max(_BATCH, _TIMES_RAM * ram), room) // size, 4) * size
 
 
-class _Turns:
-    """Batches by turns."""
+class _Batches:
+    """Batches of all kinds of data, each between two of noise."""
 
     def __init__(self, context: Context) -> None:
         self.context, self.target = context, context.target
@@ -172,7 +175,7 @@ class _Turns:
         times = self.target.play("read", offsets, self.size, depth=_DEPTH)
         return times.rate(offsets.size * self.size)
 
-    def seen(self) -> _Seen:
+    def measure(self) -> _Gains:
         """Write all, read all, and look how fast the link is."""
         noise, written = self.rates(reading=False)
         link = self.link()
@@ -185,10 +188,10 @@ class _Turns:
 
         fastest = max(link, float(noise_read.max()), float(read.max()), float(written.max()))
         room = fastest / float(np.median(noise))
-        return _Seen(gains(written, noise), gains(read, noise_read), room, float(np.median(noise)))
+        return _Gains(gains(written, noise), gains(read, noise_read), room, float(np.median(noise)))
 
 
-class _Seen:
+class _Gains:
     """How many times as fast batches were as the noise beside them."""
 
     def __init__(
@@ -210,12 +213,12 @@ class _Seen:
     @property
     def text(self) -> str:
         """What was seen."""
-        told = ", ".join(
+        ratios = ", ".join(
             f"{name} {np.median(self.written[name]):.2f} and {np.median(self.read[name]):.2f}"
             for name in _KINDS
         )
         return (
-            f"written and read, batches are so many times as fast as the noise beside them: {told}; noise is written "
+            f"written and read, batches are so many times as fast as the noise beside them: {ratios}; noise is written "
             f"at {self.rate / 1e6:,.0f} MB/s, and the link carries {self.room:.1f} times that"
         )
 
@@ -274,7 +277,7 @@ class _Seen:
         return found
 
 
-def _overwritten(context: Context, seen: _Seen) -> list[Finding]:
+def _overwritten(context: Context, seen: _Gains) -> list[Finding]:
     """The speed of random overwrites on a drive that holds only data of a kind, and cleans."""
     target, size = context.target, stream_write_size(context)
     slots = target.capacity_bytes // size

@@ -1,18 +1,20 @@
 """Whether a write buffer empties by itself, what a flush costs, and whether it waits for flash.
 
 Where the size of the buffer is not known, a small write stands for a full buffer, as long as a flush waits for it.
-A flush may also write what has nothing to do with the buffer: a page of the map of a drive without RAM for it, a
-journal, a padded page. That takes as long after a rest as at once, however soon the buffer emptied. So a buffer is not
-called lazy by its flush alone. Either another burst finds no room after the rest, as it finds none without; or, where
-flash keeps up with bursts so that room does not show, the flush must take the longer the more was written before.
 
-What else a flush may wait for: a command on its way, or a lock. Then it takes less time than a read of flash, and no
-flash is programmed in less; so a flush that waits for less is told nothing of.
+A flush may also write what has nothing to do with the buffer: a page of the map of a drive without RAM for it, a
+journal, a padded page. That takes as long after a rest as at once, however soon the buffer emptied. So a flush that
+takes as long after a rest is not enough to call a buffer lazy. Either another burst finds no room after the rest, as it
+finds none without; or, where flash keeps up with bursts so that room does not show, the flush must take longer the more
+was written before.
+
+A flush may wait for a command that is still running, or for a lock. That takes less time than a read of flash, and no
+flash is programmed in less; so a flush that waits for less gives no verdict.
 
 A flush that costs nothing may follow a write that is on flash already, or leave data in RAM. The two differ where whole
 pages are written after a rest: programming takes longer than reading in all flash there is, so that a write that takes,
-with its flush, less than half of what reading as much takes has programmed nothing. Whether the RAM outlives a loss of
-power nobody sees from outside: "no" says that a flush does not wait for flash, not that data is lost.
+with its flush, less than half of what reading as much takes has programmed nothing. Whether the RAM survives a loss of
+power cannot be seen from outside: "no" says that a flush does not wait for flash, not that data is lost.
 """
 
 from __future__ import annotations
@@ -135,7 +137,11 @@ class Flush:
         buffer = context.size("write-buffer")
         if buffer is None and not _seems_to_wait(known):
             why = "the size of the write buffer is not known, and no flush was seen to wait"
-            return [unknown("write-buffer-drain", why), time, _unwritten(context, why, rng)]
+            return [
+                unknown("write-buffer-drain", why),
+                time,
+                _honoured_without_size(context, why, rng),
+            ]
         target.fill(end_bytes=buffer_region(target))
         burst = context.up(_SMALL) if buffer is None else context.down(_FILLED * buffer)
         trials = _trials(context)
@@ -157,8 +163,8 @@ class Flush:
         if drain.value == "lazy":
             room = _room(target, burst, pauses[-1], trials, rng) if buffer is not None else None
             small = context.up(_SMALLEST)
-            grown = _grown(target, small, context.up(_SMALL), pauses[-1], trials, rng)
-            drain = _held(drain, room, grown - float(np.median(nothing)), rng)
+            grown = _flushes_by_data(target, small, context.up(_SMALL), pauses[-1], trials, rng)
+            drain = _confirm_lazy(drain, room, grown - float(np.median(nothing)), rng)
         return [drain, time, honoured]
 
 
@@ -174,7 +180,7 @@ def _seems_to_wait(buffer: Finding | None) -> bool:
     return after - nothing > read
 
 
-def _unwritten(context: Context, blind: str, rng: np.random.Generator) -> Finding:
+def _honoured_without_size(context: Context, blind: str, rng: np.random.Generator) -> Finding:
     """Whether writes after rests end, with their flushes, before anything can have been programmed."""
     target, page = context.target, context.size("clustered-page")
     target.fill(end_bytes=buffer_region(target))
@@ -248,7 +254,7 @@ def _room(
     return took
 
 
-def _grown(
+def _flushes_by_data(
     target: Target,
     small: int,
     each: int,
@@ -272,7 +278,9 @@ def _grown(
     return took
 
 
-def _held(lazy: Finding, room: Array | None, grown: Array, rng: np.random.Generator) -> Finding:
+def _confirm_lazy(
+    lazy: Finding, room: Array | None, grown: Array, rng: np.random.Generator
+) -> Finding:
     """A buffer that its flush calls lazy, held against whether it has room, and whether the flush depends on the data.
 
     Parameters
@@ -282,7 +290,7 @@ def _held(lazy: Finding, room: Array | None, grown: Array, rng: np.random.Genera
     room : array, 3 rows
         Of :func:`_room`, nanoseconds; None where the size of the buffer is not known.
     grown : array, 2 rows
-        Of :func:`_grown`, less an empty flush.
+        Of :func:`_flushes_by_data`, less an empty flush.
     rng : numpy Generator
         Resamples.
     """

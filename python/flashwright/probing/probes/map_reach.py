@@ -7,14 +7,17 @@ the span is covered, and beyond that the more seldom the longer the span is::
     span           16 MiB ...      reach  /       ... the drive
                                    1 - reach / span
 
-What else looks the same, and the arm that tells it apart. A cache of data: each piece of the map is read again by other
-pages near them, drawn anew for each span. Reading ahead: a piece is read backwards. Places that are slow themselves:
-short spans at the start, in the middle and at the end of the drive must be fast alike. Drift in time: spans come in an
-order drawn at random and then in its reverse, and both runs must agree. Seeks: ``plausible`` looks for them.
+Other causes of slow reads, and how the probe excludes them:
+
+- A cache of data: each piece of the map is read again by other pages near them, drawn anew for each span.
+- Reading ahead: a piece is read backwards.
+- Slow places: short spans at the start, in the middle and at the end of the drive must be equally fast.
+- Drift in time: spans come in an order drawn at random and then in its reverse, and both runs must agree.
+- Seeks: the probe ``plausible`` looks for them.
 
 Pieces of the map of less than 256 KiB of the host's data, or less than eight clustered pages, show no reach: new places
-load their own in short spans too. So a drive counts as without misses only if places that were read long ago are not
-faster than new ones, and if repeated reads gain nothing or a cache of reads has an end.
+load their own in short spans too. So the verdict "no misses" needs two things more: places that were read long ago are
+not faster than new ones, and repeated reads gain nothing or a cache of reads has an end.
 """
 
 from __future__ import annotations
@@ -222,7 +225,7 @@ def _decide(
         title = f"Reads that take over {_SLOW} times the usual, by the span that they lie in"
         return (Plot(title, "span [B]", "slow reads [share]", lines, marks, x_log=True),)
 
-    def told(why: str) -> list[Finding]:
+    def both_unknown(why: str) -> list[Finding]:
         return [
             unknown("map-reach", why, "B", plot(), **figures),
             unknown("map-miss", why, "ns", (), **figures),
@@ -233,17 +236,17 @@ def _decide(
         f"{kib(spans[-1])} {mean[-1]:.0%}"
     )
     if max(mean[:3]) > _COVERED:
-        return told(f"{seen}: times are too unsteady for a step to show.")
+        return both_unknown(f"{seen}: times are too unsteady for a step to show.")
     worst = max(_slow(took, fast) for took in ends)
     if worst > _BEYOND:
-        return told(
+        return both_unknown(
             f"{seen}; but short spans elsewhere are slow too ({worst:.0%}): it is the place."
         )
     if float(mean.max()) <= 2 * _COVERED:
         if spans[-1] < 0.9 * capacity:
-            return told(f"{seen}: no step, but the drive is longer than what was read.")
+            return both_unknown(f"{seen}: no step, but the drive is longer than what was read.")
         if again > _AGAIN:
-            return told(
+            return both_unknown(
                 f"{seen}; but a place takes {again:.2f} times as long as when it is read again, though no cache of "
                 "reads still has it: entries of the map may be loaded one by one, which no span shows."
             )
@@ -254,10 +257,10 @@ def _decide(
             verdicts.absent("map-miss", "ns", sure, why, (), figures),
         ]
     if any(last is None for last, _, _ in found):
-        return told(f"{seen}: between all and nothing.")
+        return both_unknown(f"{seen}: between all and nothing.")
     reaches = sorted(reach for _, _, reach in found)
     if reaches[1] > _ALIKE * reaches[0]:
-        return told(
+        return both_unknown(
             f"{seen}; but one run says {kib(round(reaches[0]) >> 10 << 10)}, the other "
             f"{kib(round(reaches[1]) >> 10 << 10)}."
         )

@@ -2,13 +2,20 @@
 
 The dissertation reads the policy from bandwidth over data written: a page map keeps its speed until the flash is full
 and then loses the more the wider the writes spread; a log-block map merges from the start. Those curves are drawn here
-too. What decides is a sharper form of the same thought: on a drive that is mostly empty a page map has nothing to
-clean, whatever is written where, while logs are used up and merged all the same.
+too. A sharper test decides: on a drive that is mostly empty a page map has nothing to clean, whatever is written where,
+while logs are used up and merged all the same. Other causes of a loss of speed there, and how the probe excludes them:
 
-What else loses speed there, and the arm that tells it apart: a cache of writes that is full, or a limit by time or heat
-(as much is written in order, which falls as well, so that only the ratio counts; and once random writes are slow,
-writes in order and at random take turns in one state of the drive, ``in_turns.py``); a map that is not in RAM and seeks
-(reads at random fall as well as writes, against reads in order).
+- A full cache of writes, or a limit by time or heat: as much is written in order, which falls as well, so that only the
+  ratio counts. Once random writes are slow, writes in order and at random alternate (:func:`alternating_writes`).
+- A map that is not in RAM, and seeks: reads at random lose speed as well as writes, against reads in order.
+
+Alternating writes are on a drive on which random writes have become slow. Merges depend on where writes go, so that
+writes in order are fast in the very state in which random writes are slow. A full cache, heat, and a limit by time do
+not depend on it: both kinds are slow then. A purge and a second run cannot distinguish the two, since either may find
+the drive in another state; turns can::
+
+    at random    ____            ____               merges: each turn in order is fast, each at random slow again
+    in order         ^^^^            ^^^^
 """
 
 from __future__ import annotations
@@ -283,7 +290,7 @@ class _Part:
         return "log-block" if self.turns.gain >= _LEAST_GAIN else None
 
     def reads_too(self, kept: float) -> bool:
-        """Whether reads lose so much at random that what writes lose may be the same."""
+        """Whether reads lose so much speed at random that the loss of writes may have the same cause."""
         return self.reads < _READS_KEPT and np.log(self.reads) < _READS_TOO * np.log(kept)
 
 
@@ -484,7 +491,7 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
         figures["in_order_over_random_in_turns"] = part.turns.gain
         seen += f"; {part.turns.text}"
     if policy is None:
-        why = f"{seen}{_untold(part, kept)}"
+        why = f"{seen}{_why_unknown(part, kept)}"
         return Finding("mapping", "unknown", why=why + ".", plots=plots, figures=figures)
     # A cache that fills slows down the narrow range alike; cleaning needs the wide one.
     wide = min(curves[-1].late / curves[0].late, 1.0)
@@ -521,7 +528,7 @@ def _decide(context: Context, part: _Part, curves: list[Curve]) -> Finding:
     return verdicts.found("mapping", policy, "", None, share, why, plots, figures)
 
 
-def _untold(part: _Part, kept: float) -> str:
+def _why_unknown(part: _Part, kept: float) -> str:
     """Why what the part keeps gives no verdict."""
     if kept < _KEPT and part.reads_too(kept):
         return (
@@ -552,7 +559,7 @@ def _plot_curves(curves: list[Curve]) -> Plot:
 
 @dataclass(frozen=True)
 class Turns:
-    """What writes in order and at random did by turns.
+    """Alternating writes in order and at random.
 
     Attributes
     ----------

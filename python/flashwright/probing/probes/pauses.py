@@ -1,10 +1,12 @@
 """Whether a drive pauses by the clock: how often, and for how long.
 
-Housekeeping that goes by time holds up whatever is asked meanwhile. Reads one after the other meet each such pause
-once, at its beginning. What else makes some reads long, and the arm that tells it apart. What goes by requests or by
-bytes (a map that is loaded, patrol reads after so many): the same reads at half the pace meet a pause by the clock
-after as much time, and anything else after as many reads. Cleaning: nothing is written, and the drive rests before.
-Tails by chance: gaps between pauses must be alike, in both runs.
+Housekeeping that goes by time delays whatever is asked meanwhile. Reads one after the other meet each such pause once,
+at its beginning. Other causes of long reads, and how the probe excludes them:
+
+- Anything that goes by requests or bytes (a map that is loaded, patrol reads after so many): the same reads at half the
+  pace meet a pause by the clock after as much time, and anything else after as many reads.
+- Cleaning: nothing is written, and the drive rests before.
+- Tails by chance: the gaps between pauses must be equal, in both runs.
 """
 
 from __future__ import annotations
@@ -184,7 +186,7 @@ def _decide(started: Array, took: Array, fast: Recurring, slow: Recurring | None
         y_log=True,
     )
 
-    def told(why: str) -> list[Finding]:
+    def both_unknown(why: str) -> list[Finding]:
         return [
             unknown("pause-period", why, "ns", (plot,), **figures),
             unknown("pause-length", why, "ns", (), **figures),
@@ -198,9 +200,11 @@ def _decide(started: Array, took: Array, fast: Recurring, slow: Recurring | None
             verdicts.absent("pause-length", "ns", _SUREST, why, (), figures),
         ]
     if fast.count > _MOST * took.size:
-        return told(f"{seen}: so many are what reads cost.")
+        return both_unknown(f"{seen}: so many are what reads cost.")
     if slow is None or not slow.regular:
-        return told(f"{seen}: at no steady distance ({fast.alike:.0%} of the gaps are alike).")
+        return both_unknown(
+            f"{seen}: at no steady distance ({fast.alike:.0%} of the gaps are alike)."
+        )
     by_time = slow.period_ns / fast.period_ns
     by_reads = slow.reads / fast.reads
     figures |= {"half_pace_time_ratio": by_time, "half_pace_reads_ratio": by_reads}
@@ -209,7 +213,7 @@ def _decide(started: Array, took: Array, fast: Recurring, slow: Recurring | None
         f"{slow.period_ns / 1e6:.4g} ms"
     )
     if abs(by_time - 1) > _NEAR or abs(by_reads - 1) < _NEAR:
-        return told(f"{seen}: it goes by reads rather than by time.")
+        return both_unknown(f"{seen}: it goes by reads rather than by time.")
     period = float(np.sqrt(fast.period_ns * slow.period_ns))
     sure = min(fast.alike, slow.alike, _SUREST)
     why = f"{seen}: it goes by the clock."

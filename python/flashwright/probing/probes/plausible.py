@@ -1,10 +1,14 @@
-"""Whether anything speaks against a target being a drive of flash.
+"""Whether anything speaks against a target being a drive of flash, and whether anything speaks for it.
 
-Virtual disks and disks behind a cache answer from memory, and a probe of them tells about the cache. They give
-themselves away: a longer request costs no more, data come faster than any interface carries them, or sooner than flash
-can be read. Disks seek: a read takes the longer the farther it lies from the one before.
+Virtual disks and disks behind a cache answer from memory, and a probe of them measures the cache. They show in three
+ways: a longer request costs no more, data come faster than any interface carries them, or sooner than flash can be
+read. Disks seek: a read takes longer the farther it lies from the one before.
 
-That nothing speaks against flash makes no flash: ``kind.py`` asks for signs of it in what later probes saw.
+That nothing speaks against flash is no sign of flash. Flash must be erased before it is written anew, so random writes
+to a drive that was overwritten all over are slower than to one that was purged (:func:`kind_of_device`, by what the
+probe ``mapping`` measured). Other things that become slower by use, and how they are excluded: a limit by heat or by
+credits lasts over a purge without rest, and slows reads as well; memory that is written in place, disks and network
+stores do not change at all.
 """
 
 from __future__ import annotations
@@ -229,7 +233,7 @@ def _plot(curves: dict[str, Array], sizes: Ints) -> Plot:
 
 
 def speaks_against(kind: Finding) -> bool:
-    """Whether something speaks against flash, so that nothing else found is a drive's."""
+    """Whether something speaks against flash, so that no other finding counts as a drive's."""
     return kind.verdict == "unknown" and kind.figures.get("against", 0.0) > 0
 
 

@@ -46,7 +46,7 @@ class Prefetch:
     that what it reads ahead is there. The timed read is never the first piece alone: it ends further and further
     ahead, and the farthest that still comes from RAM is how far the drive had read.
 
-    A drive that reads ahead after any read makes both arms fast. So before "no" is told, reads just behind a single
+    A drive that reads ahead after any read makes both arms fast. So before the verdict "no", reads just behind a single
     other one are compared with reads 2 MiB from it, which find the same piece of a map in RAM and nothing else.
     """
 

@@ -1,26 +1,29 @@
-r"""Whether reads wait until a program or an erase has ended, or interrupt it.
+r"""Whether reads wait until a program or an erase has ended, or suspend it.
 
-A write of one program for each unit is flushed, and one read comes so much later; reads of a place that holds
-nothing fill the time until then, since they ask no unit. If nothing is suspended, a read that meets a program waits
-for the rest of it; if programs are suspended, it waits as long whenever it comes::
+The probe writes one program for each unit, flushes, and sends one read some time later. Reads of a place that holds
+nothing fill the time until then, since they use no unit. Without suspension, a read that meets a program waits for the
+rest of it; with suspension it waits equally long whenever it comes::
 
     extra    \                                extra
     time      \    waits for the end          time   ------------    suspends
                \____________                                    |__________
          came    ...   T ...                       came    ...   T ...
 
-So what decides is what reads waited over what was left of the program, which asks neither how long programs take nor
-what a suspension costs. What else looks the same, and the arm that tells it apart. Data on their way to the units keep
-buses: the disturbance must last as long where half as many units get a program, or it was not the programs'. Several
-short programs one after the other, as in an SLC cache, of which a read only waits for the one under way: what reads
-wait is then anything between nothing and such a program, where a suspension takes always the same. Reads that no
-program disturbs, since RAM holds what was written, or since the drive takes one command at a time: then no reads are
-disturbed in the middle, and there is no verdict. Reads that wait for reads: there is one at a time.
+So the rule is what reads waited over what was left of the program. It needs neither the time of a program nor that of a
+suspension. Other causes of that picture, and how the probe excludes them:
 
-Erases come with a second round of the drive in order, when each block is used again: they hold up the flush by more
-than a program. Of a read that came while one was held up so, what it waited is compared with what was left of that.
-That takes a fill of the whole drive, which only full mode does, and flushes that wait for flash. Where data are moved
-as well (an SLC cache that is folded, cleaning ahead), other reads wait long too, or what is held up scatters: untold.
+- Data on their way to the units keep buses busy: the disturbance must last as long where half as many units get a
+  program, or it was not the programs'.
+- Several short programs one after the other, as in an SLC cache, of which a read only waits for the current one: the
+  wait is then anything between nothing and such a program, where a suspension always takes the same.
+- RAM hides the programs, or the drive takes one command at a time: no reads are disturbed in the middle, and there is
+  no verdict.
+- Reads that wait for reads: there is one at a time.
+
+Erases come with a second round over the drive in order, when each block is used again: they delay the flush by more
+than a program. The probe compares what a read waited that came during such a delay with what was left of it. That needs
+a fill of the whole drive, which only full mode does, and flushes that wait for flash. Where data are moved as well (an
+SLC cache that is folded, cleaning ahead), other reads wait long too, or the delays scatter: no verdict.
 """
 
 from __future__ import annotations
@@ -250,7 +253,7 @@ class _Reads:
         return int(self.rng.integers(0, self.region // self.size)) * self.size
 
     def alone(self) -> float:
-        """What a read takes beside those that fill the time, when nothing is written."""
+        """The latency of a read beside the fillers, when nothing is written."""
         depth = -(-self.stripe // _PIECE) + 2
         offsets = np.full(2 * depth + 1, self.nowhere, np.int64)
         sizes = np.full(2 * depth + 1, self.target.block_bytes, np.int64)
@@ -283,7 +286,7 @@ class _Reads:
         return float(times.submitted_ns[-1]) - begun, took, flushed
 
     def some(self, size: int, fillers: Array) -> tuple[Array, Array]:
-        """When reads came after their writes, and what they took more than quiet ones; each after so many others."""
+        """How long after its write each read came, and by how much it was slower than a quiet one."""
         rows = []
         for count in fillers:
             came, took, _ = self.one(size, int(count))
@@ -369,13 +372,13 @@ def _programs(context: Context, reads: _Reads) -> tuple[Finding, Delays | None]:
         why = f"{text}; that is hardly more than a read takes ({reads.usual / 1e3:.0f} us)."
         return unknown(name, why, "", (plot,), **figures), None
 
-    def told(value: str, why: str) -> Finding:
+    def verdict(value: str, why: str) -> Finding:
         return verdicts.found(name, value, "", None, _SUREST, why, (plot,), figures)
 
     if seen.waits and fewer.waits:
-        return told("no", f"{text}: they wait for its end."), seen
+        return verdict("no", f"{text}: they wait for its end."), seen
     if seen.suspends and fewer.suspends:
-        return told("yes", f"{text}, whenever they come: they suspend it."), seen
+        return verdict("yes", f"{text}, whenever they come: they suspend it."), seen
     why = f"{text}, scattered by {seen.spread:.0%}: neither all of it nor always the same."
     return unknown(name, why, "", (plot,), **figures), seen
 
@@ -452,15 +455,15 @@ def _erases(context: Context, reads: _Reads, programs: Delays) -> Finding:
     if against:
         return unknown(name, f"{text}; but {against}.", "", (plot,), **figures)
 
-    def told(value: str, why: str) -> Finding:
+    def verdict(value: str, why: str) -> Finding:
         why = f"{text}: {why}."
         return verdicts.found(name, value, "", None, UNTESTED, why, (plot,), figures)
 
     if share >= _WAITS and figures["waited_ns"] > 1.5 * programs.lasts_ns:
-        return told("no", "they wait for the end")
+        return verdict("no", "they wait for the end")
     # A read that passes at once waits for no program either.
     if share <= _SUSPENDS and figures["waited_ns"] < _SUSPENDS * programs.lasts_ns:
-        return told("yes", "they suspend it")
+        return verdict("yes", "they suspend it")
     return unknown(name, f"{text}: neither all of it nor little.", "", (plot,), **figures)
 
 

@@ -1,15 +1,17 @@
 """Whether minutes of load slow all of a drive down, and how much rest undoes that.
 
-Drives hold themselves back when they are hot, or when a budget of work is spent. The thermometer is reads of a place
-that the load leaves alone::
+Drives slow down when they are hot, or when a budget of work is spent. The thermometer is reads of a place that the load
+leaves alone::
 
     reads      ~~~~~~___________      ___~~~~~
     load             writes in order, then reads      rest
 
-What else slows writes down in minutes, and the arm that tells it apart: a cache of writes that fills, and cleaning (it
-is reads that are looked at, of a place that is never written again, after a flush); a map that the load pushes out of
-RAM (a first pass over the place does not count); wear and age (rest undoes neither, so without recovery there is no
-verdict).
+Other causes of slow writes, and how the probe excludes them:
+
+- A cache of writes that fills, and cleaning: the probe looks at reads, of a place that is never written again, after a
+  flush.
+- A map that the load pushes out of RAM: a first pass over the place does not count.
+- Wear and age: rest undoes neither, so there is no verdict without recovery.
 """
 
 from __future__ import annotations
@@ -183,7 +185,7 @@ def _decide(
         f"({fresh / 1e6:,.0f} MB/s)"
     )
 
-    def told(why: str) -> list[Finding]:
+    def both_unknown(why: str) -> list[Finding]:
         return [
             unknown("throttled-share", why, "", (plot,), **figures),
             unknown("throttle-recovery", why, "ns", (), **figures),
@@ -196,7 +198,7 @@ def _decide(
             verdicts.absent("throttle-recovery", "ns", _SUREST, why, (), figures),
         ]
     if share > _FELL or noise > 0.5 * (1 - share):
-        return told(f"{seen}: too near to tell.")
+        return both_unknown(f"{seen}: too near to tell.")
     target = thermometer.target
     rested, needed = 0.0, None
     for rest_s in _RESTS_S:
@@ -212,7 +214,7 @@ def _decide(
         thermometer.write()
         anew = thermometer.look()
         if hot < _KEPT * late or anew < _BACK * fresh:
-            return told(f"{why}: age, or a longer rest.")
+            return both_unknown(f"{why}: age, or a longer rest.")
         # That a limit which rest does not lift ends by writing the place is not tested.
         why += (
             f" (the load left {hot / late:.2f} of what it has then), but written anew it is read at "

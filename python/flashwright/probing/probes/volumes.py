@@ -1,19 +1,23 @@
-"""Whether a drive is several inside: which bits of an address decide who waits for whom.
+"""Whether a drive consists of volumes: which bits of an address decide which writes wait for each other.
 
 Some drives are cut into volumes by bits of the address, each with its own map, spare space and cleaning (SSDcheck,
-MICRO 2018). Cleaning in one then holds up no write to another. So two writes at a time go to random places of a full
-drive, and of those pairs in which one is held up it counts how often the other one is as well::
+MICRO 2018). Cleaning in one then delays no write to another. So two writes at a time go to random places of a full
+drive. Of the pairs in which one is delayed the probe counts how often the other one is as well::
 
     of pairs in which one is held up, both are:       bit 12   13   14   15   16   17   18 ...
         where both have the same bit                     ##   ##   ##   ##   ##   ##   ##
         where they differ in it                          ##   ##   ##   ##   ##   --   ##         bit 17: two volumes
 
-All bits are asked by the same pairs. What else looks the same, and the arm that tells it apart. Writes that are never
-held up together, since dies clean each for itself whatever the address: then no bit differs from others, and there is
-no verdict. A place that is slow: it is slow with any other place, so that bits of the pair do not matter. Volumes that
-are chosen by a sum or a hash of bits show at no single bit, but fewer pairs are held up together: "none" takes nearly
-all of them. Log blocks, where neighbours are merged together: it is only asked of page maps. RAM that all volumes
-share, where writes wait for room together, and drives that take one command at a time: neither lets "none" be told.
+The same pairs answer for all bits. Other causes of that picture, and how the probe excludes them:
+
+- Writes that are never delayed together, since dies clean each for itself: then no bit differs from others, and there
+  is no verdict.
+- A slow place: it is slow with any other place, so that bits of the pair do not matter.
+- Volumes that are chosen by a sum or a hash of bits: they show at no single bit, but fewer pairs are delayed together;
+  the verdict "none" needs nearly all of them.
+- Log blocks, where neighbours are merged together: the probe runs on page maps alone.
+- RAM that all volumes share, where writes wait for room together, and drives that take one command at a time: neither
+  allows the verdict "none".
 """
 
 from __future__ import annotations
@@ -127,7 +131,7 @@ class Volumes:
         """Fill, overwrite, and write by pairs."""
         why = _why_not(context)
         if why:
-            return _untold(why)
+            return _both_unknown(why)
         target, size, rng = context.target, grain(context), context.rng(self.NAME)
         chunk = stream_write_size(context)
         slots = target.capacity_bytes // chunk
@@ -178,7 +182,7 @@ def _pairs(context: Context, size: int, rng: np.random.Generator) -> tuple[Ints,
     return np.concatenate(places), np.concatenate(took)
 
 
-def _untold(why: str, plot: tuple[Plot, ...] = (), **figures: float) -> list[Finding]:
+def _both_unknown(why: str, plot: tuple[Plot, ...] = (), **figures: float) -> list[Finding]:
     return [
         unknown("internal-volumes", why, "volumes", plot, **figures),
         unknown("volume-stride", why, "B", (), **figures),
@@ -193,9 +197,9 @@ def _decide(context: Context, places: Ints, took: Array, size: int) -> list[Find
     figures = {"pairs": float(stalled.size), "held_up": float(count), "held_up_ns": base.stall_ns}
     seen = f"in {count} of {stalled.size} pairs of writes the first took over {base.stall_ns / 1e6:.3g} ms"
     if count < _LEAST:
-        return _untold(f"{seen}: too few to say whom they hold up.", (), **figures)
+        return _both_unknown(f"{seen}: too few to say whom they hold up.", (), **figures)
     if count > _MOST * stalled.size:
-        return _untold(f"{seen}: that is what writes cost.", (), **figures)
+        return _both_unknown(f"{seen}: that is what writes cost.", (), **figures)
     first, second = (took[stalled] - base.median_ns).T
     both = second > 0.5 * first
     bits = np.arange(
@@ -233,9 +237,9 @@ def _decide(context: Context, places: Ints, took: Array, size: int) -> list[Find
         )
         if inside < _ALL:
             why = f"{seen}: not all that have these bits in common wait together."
-            return _untold(why, (plot,), **figures)
+            return _both_unknown(why, (plot,), **figures)
         why = f"{seen}: they are volumes that clean each for itself."
-        return _told(volumes, 1 << int(found[0]), why, plot, figures)
+        return _both_findings(volumes, 1 << int(found[0]), why, plot, figures)
     if together >= _ALL and bool(np.all(other >= _ALIKE * same - _CLEAR * other_error)):
         calm = took[~stalled]
         in_turn = float(np.median(calm[:, 1] / np.maximum(calm[:, 0], 1.0)))
@@ -244,20 +248,20 @@ def _decide(context: Context, places: Ints, took: Array, size: int) -> list[Find
             why = (
                 f"{seen}; but the second takes {in_turn:.2f} times as long as the first at any time"
             )
-            return _untold(f"{why}: one command at a time.", (plot,), **figures)
+            return _both_unknown(f"{why}: one command at a time.", (plot,), **figures)
         if _may_share_ram(context):
-            return _untold(
+            return _both_unknown(
                 f"{seen}; but they may wait for room in RAM that all volumes share.",
                 (plot,),
                 **figures,
             )
         why = f"{seen}, whatever bits of {kib(size)} and more they differ in: there is one volume."
-        return _told(None, None, why, plot, figures)
+        return _both_findings(None, None, why, plot, figures)
     why = f"{seen}: no bit of the address decides that, and too few wait together to say that there is one volume."
-    return _untold(why, (plot,), **figures)
+    return _both_unknown(why, (plot,), **figures)
 
 
-def _told(
+def _both_findings(
     volumes: int | None, stride: int | None, why: str, plot: Plot, figures: dict[str, float]
 ) -> list[Finding]:
     """Both findings; None where there is one volume."""

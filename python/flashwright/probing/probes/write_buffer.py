@@ -1,4 +1,9 @@
-"""Up to which size a drive acknowledges a write before flash has it."""
+"""Up to which size a drive acknowledges a write before flash has it.
+
+Two directions to the size. One large write: latency grows along a line up to what fits, and by the time of programming
+beyond it. A burst of small writes: they are fast until the RAM is full. Where the two do not agree, what ends at the
+size that one write shows is no buffer: a piece of a map that has to be loaded, or a limit of the length of a request.
+"""
 
 from __future__ import annotations
 
@@ -96,10 +101,10 @@ class WriteBuffer:
     """Writes of growing size to an emptied buffer, to a full one, and the time to empty it.
 
     Source: Kim 2011, section 4.2.6, procedures 5 and 6; algorithms 8.4. The paper fills the buffer with one large
-    write. Drives let such a write pass by their buffer, so it is many small ones here. Where the write buffer ends is
-    told by the writes to the emptied buffer: their time grows along a line as long as they fit, and by the time of
-    programming where they do not. A map that has to be loaded ends such a line as well, so a burst of small writes has
-    to bear the size out (``bursts.py``).
+    write. Drives let such a write pass by their buffer, so it is many small ones here. The writes to the emptied buffer
+    show where it ends: their time grows along a line as long as they fit, and by the time of programming where they do
+    not. A map that has to be loaded ends such a line as well, so a burst of small writes (:func:`burst`) has to confirm
+    the size.
     """
 
     NAME: ClassVar[str] = "write-buffer"
@@ -168,7 +173,9 @@ class WriteBuffer:
         if not signs:
             none = _none(sizes, empty_ns, flush_ns, full_ns, fresh_ns, plots, figures)
             if none.verdict == "absent":
-                none = _unless_rested(none, _rested(target, sizes[0], rng), empty_ns[sizes[0]])
+                none = _unless_rested(
+                    none, _writes_after_rests(target, sizes[0], rng), empty_ns[sizes[0]]
+                )
             page = context.size("clustered-page") or 0
             if none.verdict == "absent" and page > sizes[0]:
                 none = _unless_whole(none, target, page, rng)
@@ -203,7 +210,7 @@ class WriteBuffer:
             figures["program_bytes_s"] = 1e9 / float(slope) if slope > 0 else 0.0
         plots = _plots(empty_ns, flush_ns, full_ns, edge, line)
         one = _size(edge, step, line, sizes[last + 1], jump, seen, plots, figures)
-        return [_borne_out(one, burst(context, edge.inside, rng))]
+        return [_confirm_by_bursts(one, burst(context, edge.inside, rng))]
 
     @staticmethod
     def _full(context: Context, size: int, rng: np.random.Generator) -> Array:
@@ -400,7 +407,7 @@ def _none(
     return verdicts.absent("write-buffer", "B", agree, why, plots, figures)
 
 
-def _rested(target: Target, size: int, rng: np.random.Generator) -> Array:
+def _writes_after_rests(target: Target, size: int, rng: np.random.Generator) -> Array:
     """Times of single writes after rests, in which RAM that no flush empties becomes free."""
     places = buffer_region(target) // size
     took = []
@@ -473,7 +480,7 @@ def _size(
     )
 
 
-def _borne_out(found: Finding, small: Burst | None) -> Finding:
+def _confirm_by_bursts(found: Finding, small: Burst | None) -> Finding:
     """The size by one write, held against that by many small ones."""
     if found.verdict != "found":
         return found

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.cleaning.stalls import LEAST, Kind, Steady, measure, told
+from flashwright.probing.probes.cleaning.stalls import LEAST, Kind, Steady, describe, measure
 from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.overwriting import (
     LEAST_BYTES,
@@ -237,7 +237,7 @@ def _steady(context: Context, size: int, base: Base) -> list[Finding]:
     stall = float(np.median(extra))
     seen = (
         f"{count} of {latencies.size} random writes of {kib(size)} stalled, where others take "
-        f"{steady.base.median_ns / 1e6:.3g} ms: {told(cleaning, size)}"
+        f"{steady.base.median_ns / 1e6:.3g} ms: {describe(cleaning, size)}"
     )
     steadily, alike = _agreeing(segments, interval), _agreeing(middles, stall)
     if steadily < _AGREEING:
@@ -248,7 +248,7 @@ def _steady(context: Context, size: int, base: Base) -> list[Finding]:
         ]
     others = [kind for kind in steady.kinds if kind not in cleaning]
     if others:
-        seen += f". Not counted: {told(others, size)}"
+        seen += f". Not counted: {describe(others, size)}"
     return [
         Finding(
             "cleaning-interval",
@@ -277,7 +277,7 @@ def _steady(context: Context, size: int, base: Base) -> list[Finding]:
 
 
 def _against(context: Context, steady: Steady, base: Base, cleaning: list[Kind], met: Flags) -> str:
-    """What speaks against stalls being cleaning; empty if nothing does."""
+    """Why the stalls may not be cleaning; empty if nothing contradicts it."""
     latencies, size = steady.latencies_ns, steady.size_bytes
     count = int(np.count_nonzero(steady.stalled))
     if _mapping(context) != "page" and np.mean(latencies > base.stall_ns) > _MOST:
@@ -293,7 +293,7 @@ def _against(context: Context, steady: Steady, base: Base, cleaning: list[Kind],
     if not cleaning:
         return (
             f"no kind of stall goes by bytes alone, as cleaning does, whatever size writes have and however fast they "
-            f"come: {told(steady.kinds, size)}"
+            f"come: {describe(steady.kinds, size)}"
         )
     return steady.placed(met, context.target.capacity_bytes)
 

@@ -1,9 +1,13 @@
-"""Kinds of stalls among random writes, and the arms that show which of them are cleaning.
+"""Kinds of stalls among random writes, and how to see which of them are cleaning.
 
-Many things make some writes long. Cleaning strikes once for so many bytes, however large the writes are and however
-fast they come. A map that is not in RAM, and the tails of a network, strike once for so many requests: writes twice as
-long meet half as many for their bytes. Housekeeping and throttling strike once for so much time: writes at half the
-pace meet twice as many. Seeks strike where a write lies far from the one before, and a bad place strikes there alone.
+Cleaning strikes once for so many bytes, however large the writes are and however fast they come. Other causes of long
+writes follow other rules:
+
+- A map that is not in RAM, and the tails of a network, go by requests: writes twice as long meet half as many for their
+  bytes.
+- Housekeeping and throttling go by time: writes at half the pace meet twice as many.
+- Seeks go by distance: they strike where a write lies far from the one before.
+- A bad place strikes there alone.
 """
 
 from __future__ import annotations
@@ -19,11 +23,11 @@ from flashwright.target.question import kib
 from flashwright.target.stats import chance_above
 from flashwright.target.target import Target
 
-__all__ = ["LEAST", "Kind", "Steady", "kinds_of", "measure", "told"]
+__all__ = ["LEAST", "Kind", "Steady", "describe", "kinds_of", "measure"]
 
 
 LEAST = 20
-"""Fewer stalls than this say nothing of how often they come."""
+"""The fewest stalls that say how often they come."""
 # Two kinds lie apart by this factor and more, with nothing between. Chosen: beyond the noise of a stall.
 _APART = 1.25
 # Share of the stalls in each tail that bridges no gap. Chosen.
@@ -130,7 +134,7 @@ class Steady:
         return met
 
     def placed(self, met: Flags, capacity_bytes: int) -> str:
-        """What of the addresses of stalled writes speaks against cleaning; empty if nothing does."""
+        """Why the addresses of stalled writes contradict cleaning; empty if they do not."""
         from scipy.stats import chi2
 
         jumps = np.abs(np.diff(self.offsets, prepend=self.offsets[:1])).astype(np.float64)
@@ -232,7 +236,7 @@ def measure(
     # Rests shorter than stalls, which cannot hide in them, and so long that the pace is about half.
     shortest = min(float(np.median(extra[(extra > low) & (extra <= high)])) for low, high in ranges)
     rest_ns = min(float(latencies.mean()), shortest / 2)
-    paced, took = _paced(target, rng.integers(0, slots, written) * size, size, rest_ns)
+    paced, took = _at_half_pace(target, rng.integers(0, slots, written) * size, size, rest_ns)
     arms = (
         extra,
         doubled - float(np.median(doubled)),
@@ -256,7 +260,7 @@ def _kind(
     return Kind(low, high, counts[0], counts[1] / first, counts[2] / first, *times, error)
 
 
-def _paced(target: Target, offsets: Ints, size: int, rest_ns: float) -> tuple[Array, float]:
+def _at_half_pace(target: Target, offsets: Ints, size: int, rest_ns: float) -> tuple[Array, float]:
     """Writes with a rest after each, and what all took, ns."""
     begun = target.now_ns
     latencies = np.empty(offsets.size)
@@ -268,7 +272,7 @@ def _paced(target: Target, offsets: Ints, size: int, rest_ns: float) -> tuple[Ar
     return latencies, float(target.now_ns - begun)
 
 
-def told(kinds: list[Kind], size: int) -> str:
+def describe(kinds: list[Kind], size: int) -> str:
     """Kinds of stalls in words."""
     texts = []
     for kind in kinds:

@@ -1,10 +1,9 @@
 """Random writes of whole clustered blocks that begin where a drive begins its blocks.
 
-A drive of a page map begins a block wherever it is when the last one is full, and not at a multiple of its size among
-addresses. Random writes of a block's size that lie across two of these borders leave two blocks half valid, and are
-slow though the size is right. In-order writes show the borders: a write is long where a block begins. Writes on that
-grid make one block invalid each, if the size is that of all that is erased together; if it is a part of it, they do
-not.
+A drive with a page map begins a block wherever it is when the last one is full, not at a multiple of its size among
+addresses. Random writes of a block's size that cross two of these borders leave two blocks half valid, and are slow
+though the size is right. Writes in order show the borders: a write is long where a block begins. Writes on that grid
+make one block invalid each if the size is all that is erased together, and do not if it is a part of that.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, kib
 from flashwright.target.stats import chance_above
 
-__all__ = ["Grid", "aligned", "grid_of", "restored"]
+__all__ = ["Grid", "aligned", "grid_of", "restore_by_grid"]
 
 
 # Blocks that are looked at for their borders. Chosen: the median of sixteen writes at one place of a block.
@@ -148,13 +147,13 @@ def aligned(context: Context, size_bytes: int, write_bytes: int) -> Array | None
     return np.array([rate(share) for _ in range(_REPEATS)]) / in_order
 
 
-def restored(found: Finding, error_bytes: float, share: float, grid: Grid) -> Finding:
+def restore_by_grid(found: Finding, error_bytes: float, share: float, grid: Grid) -> Finding:
     """The size after all, where random writes that begin where blocks begin are as fast as those in order.
 
     Parameters
     ----------
     found : Finding
-        That withheld it.
+        That gives no verdict, since random writes contradict it.
     error_bytes : float
         How far what recurs may be off.
     share : float

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
-from flashwright.probing.probes.clustered_block.block_grid import TIMES, grid_of, restored
+from flashwright.probing.probes.clustered_block.block_grid import TIMES, grid_of, restore_by_grid
 from flashwright.probing.probes.shared import verdicts
 from flashwright.probing.probes.shared.buffers import takes_writes
 from flashwright.probing.probes.shared.overwriting import (
@@ -192,7 +192,7 @@ class ClusteredBlock:
             grid = grid_of(context, interval.size_bytes, interval.write_bytes)
             if grid is not None and grid.bears_out:
                 share = interval.agree / interval.windows
-                return [restored(found, interval.error_bytes, share, grid)]
+                return [restore_by_grid(found, interval.error_bytes, share, grid)]
         return [found]
 
 
@@ -295,7 +295,7 @@ class _Walk:
                 continue
             sizes.append(size)
             intervals.append(found[0].writes * size)
-            best = _agreed(np.array(intervals))
+            best = _agreement(np.array(intervals))
             if best is not None:
                 fill_twice(target, sizes[best])
                 self._at = 0
@@ -329,7 +329,7 @@ class _Walk:
         return Plot(title, "position [B]", "latency [ns]", (raw,), marks, y_log=True)
 
 
-def _agreed(intervals: Array) -> int | None:
+def _agreement(intervals: Array) -> int | None:
     """The first of enough intervals that agree, unless others are longer or fit in three times and more."""
     alike = np.abs(intervals[:, None] / intervals - 1) <= _ALIKE
     best = int(np.argmax(alike.sum(axis=1)))

@@ -1,6 +1,6 @@
-"""Places that wait for each other, whatever their order: which of them share a unit.
+"""Random places that wait for each other: which of them share a unit.
 
-Two reads at once take longer where both places lie on one unit, so that all pairs of some random places tell groups::
+Two reads at once take longer where both places lie on one unit, so that all pairs of some random places show groups::
 
              a  b  c  d  e  f               a  d  f  b  e  c
           a  .  1  1  2  1  2            a  .  2  2  1  1  1
@@ -10,7 +10,7 @@ Two reads at once take longer where both places lie on one unit, so that all pai
           e  1  2  1  1  .  1            e  1  1  1  2  .  1
           f  2  1  1  2  1  .            c  1  1  1  1  1  .
 
-One pair alone tells little under noise, but a place has a whole row. No order of the places is assumed, nor that units
+One pair alone says little under noise, but a place has a whole row. No order of the places is assumed, nor that units
 hold the same share of the drive. The groups are those of a stochastic block model with normal values, and as many as
 the integrated classification likelihood asks for (Daudin, Picard, Robin: "A mixture model for random graphs", 2008).
 """
@@ -132,7 +132,7 @@ class Trial:
 
     @property
     def units(self) -> int:
-        """Groups of them."""
+        """The number of groups."""
         return int(self.label.max()) + 1
 
     def clear(self) -> bool:
@@ -232,13 +232,13 @@ class Pairs:
                 again = self._trial(min(count + count // 2, _LARGEST, self.places // 8 * 2))
                 if again is not None and again.units == first.units and again.clear():
                     self.trials = [first, again]
-                    return self._told(first, again)
+                    return self._conclude(first, again)
             lost = first.fits() < _FITS
             count = 0 if lost or count >= limit else min(2 * count, limit)
         why = "the waits between random places gave no clear groups in two attempts"
         return _blind(why, unclear=True)
 
-    def _told(self, first: Trial, again: Trial) -> Sharing:
+    def _conclude(self, first: Trial, again: Trial) -> Sharing:
         units, count = first.units, first.label.size
         level = levels(again.took, again.label)
         own = float(np.exp(np.diag(level.mean).min()))
@@ -303,10 +303,10 @@ class Pairs:
             split[members] = done + part
             done += int(part.max()) + 1
         same = label[:, None] == label[None]
-        return self._seen(Trial(place, split, np.where(same, closer, took)))
+        return self._adjust(Trial(place, split, np.where(same, closer, took)))
 
-    def _seen(self, trial: Trial) -> Trial:
-        """A trial as it is judged."""
+    def _adjust(self, trial: Trial) -> Trial:
+        """A trial, adjusted before it counts; as it is by default."""
         return trial
 
     def _draw(self, count: int) -> Ints:
@@ -402,7 +402,7 @@ class Pairs:
     # A cache of what was read
 
     def _measure_cache(self) -> bool:
-        """How much has to be read until places are read anew; False if nothing helps."""
+        """Measure how much must be read to evict places from a read cache; False if nothing evicts them."""
         self.fresh_slots = False
         sizes = [0, *(1 << shift for shift in range(20, 29))]
         for self.cache_bytes in sizes:

@@ -1,16 +1,16 @@
-"""Places that are read alike, and places that were just written, where random ones show no clear groups.
+"""Places that are read in equal time, and places that were just written, where random ones form no clear groups.
 
 Waits form groups only if nothing else makes places differ. Two things do. Some data lie in cells that are read faster,
-as in an SLC cache: then places are compared that are read in about the same time, and what a place still has of its own
+as in an SLC cache: then places are compared that are read in about the same time, and what a place still adds by itself
 is taken off. And a translation layer that keeps its map beside the data reads several pages for one::
 
     read of a place that lay there        ─► last page of its region ─► its table ─► the page    up to three units
     read of a place that was just written ─► the page itself                                     one unit
 
-So random places are written once more, and then compared. Two arms stand against fewer units than there are. What is
-written at random may go to one log, or to a few, and what is read alike may lie on some units only: then other places
-are found that wait for no group, or the places of a group lie side by side. And RAM that still has what was written:
-a good deal is written elsewhere before anything is read.
+So random places are written once more, and then compared. Both kinds of places may show fewer units than there are, and
+the probe guards against that. Random writes may go to one log, or to a few, and places of equal time may lie on some
+units only: then other places wait for no group, or the places of a group lie side by side. RAM may still hold what was
+written: a good deal is written elsewhere before anything is read.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _MISSED = 0.1
 def sharing_of(
     target: Target, rng: np.random.Generator, place_bytes: int, places: int, budget_bytes: int
 ) -> Sharing:
-    """Groups of random places; of such as are read alike where the others give none.
+    """Groups of random places; where these form none, of places that are read in equal time.
 
     Parameters
     ----------
@@ -75,11 +75,11 @@ def sharing_of(
     """
     random = Pairs(target, rng, place_bytes, places, budget_bytes)
     random.most = _AT_RANDOM
-    told = random.sharing()
-    if not told.unclear:
-        return told
+    sharing = random.sharing()
+    if not sharing.unclear:
+        return sharing
     equal = EqualPlaces(target, rng, place_bytes, places, budget_bytes).sharing()
-    return told if equal.units is None else equal
+    return sharing if equal.units is None else equal
 
 
 class EqualPlaces(Pairs):
@@ -90,22 +90,22 @@ class EqualPlaces(Pairs):
 
     def sharing(self) -> Sharing:
         """Compare such places in two trials, count the groups, and look for units beside them."""
-        told = super().sharing()
-        if told.units is None or not self.trials:
-            return told
+        sharing = super().sharing()
+        if sharing.units is None or not self.trials:
+            return sharing
         trial = self.trials[-1]
-        lonely = self._lonely(trial)
-        if lonely > _STRAY:
+        alone = self._waiting_for_none(trial)
+        if alone > _STRAY:
             why = (
-                f"places that are read alike wait in {trial.units} groups, but {lonely:.0%} of the others wait for "
+                f"places that are read alike wait in {trial.units} groups, but {alone:.0%} of the others wait for "
                 "none of these, so that there are more units"
             )
-            return replace(told, units=None, confidence=0.0, why=why)
-        return replace(told, why=f"{told.why} Other places wait for one of them as well.")
+            return replace(sharing, units=None, confidence=0.0, why=why)
+        return replace(sharing, why=f"{sharing.why} Other places wait for one of them as well.")
 
     def _draw(self, count: int) -> Ints:
-        """Places of the half of those drawn that are read most alike."""
-        place = self._drawn(_DRAWN * count)
+        """Of the candidates, the half that is read in the most equal times."""
+        place = self._candidates(_DRAWN * count)
         self._avoid(place)
         alone = np.median([self._read(place) for _ in range(_ALONE_REPEATS)], axis=0)
         order = np.argsort(alone, kind="stable")
@@ -113,13 +113,13 @@ class EqualPlaces(Pairs):
         first = int(ranges.argmin())
         return np.asarray(place[np.sort(order[first : first + count])], np.int64)
 
-    def _drawn(self, count: int) -> Ints:
+    def _candidates(self, count: int) -> Ints:
         return self.rng.choice(self.places, count, replace=False).astype(np.int64)
 
     def _groups(self, took: Array) -> Ints:
         return groups(took - _of_places(took))
 
-    def _seen(self, trial: Trial) -> Trial:
+    def _adjust(self, trial: Trial) -> Trial:
         """Without places that lie with none, and with groups joined that wait for each other as for themselves.
 
         What places have of their own beside the others of their group is taken off.
@@ -133,13 +133,13 @@ class EqualPlaces(Pairs):
         for _ in range(_SWEEPS):
             mean = np.nan_to_num(levels(took, label).mean)
             took = took - _of_places(took - mean[label][:, label])
-            label = _joined(took, label)
+            label = _merge_groups(took, label)
         return Trial(trial.place[kept], label, took)
 
     def _some(self, count: int) -> Ints:
         return self.trials[-1].place[:count] if self.trials else super()._some(count)
 
-    def _lonely(self, trial: Trial) -> float:
+    def _waiting_for_none(self, trial: Trial) -> float:
         """Share of other places that wait for no group."""
         others = self._others()
         members = [trial.place[trial.label == group] for group in range(trial.units)]
@@ -207,9 +207,9 @@ class JustWritten(EqualPlaces):
 
     def sharing(self) -> Sharing:
         """As of :class:`EqualPlaces`; besides, units must hold several separate runs of places."""
-        told = super().sharing()
-        if told.units is None:
-            return replace(told, why=f"of places that were just written, {told.why}")
+        sharing = super().sharing()
+        if sharing.units is None:
+            return replace(sharing, why=f"of places that were just written, {sharing.why}")
         trial = self.trials[-1]
         missed = _missed(trial)
         if trial.units > 1 and missed > _MISSED:
@@ -217,11 +217,13 @@ class JustWritten(EqualPlaces):
                 f"places that were just written wait in {trial.units} groups, but neighbours for neighbours, as where "
                 "they went to as many logs"
             )
-            return replace(told, units=None, confidence=0.0, why=why)
-        confidence = told.confidence if trial.units == 1 else told.confidence * (1 - missed)
-        return replace(told, confidence=confidence, why=f"Just after they were written: {told.why}")
+            return replace(sharing, units=None, confidence=0.0, why=why)
+        confidence = sharing.confidence if trial.units == 1 else sharing.confidence * (1 - missed)
+        return replace(
+            sharing, confidence=confidence, why=f"Just after they were written: {sharing.why}"
+        )
 
-    def _drawn(self, count: int) -> Ints:
+    def _candidates(self, count: int) -> Ints:
         """Places all over the drive but for its end, written in an order that is drawn."""
         self.renew()
         edges = np.linspace(0, self.old, count + 1).astype(np.int64)
@@ -240,7 +242,7 @@ class JustWritten(EqualPlaces):
         return self.rng.integers(self.old, self.places, _OTHERS)
 
 
-def _joined(took: Array, label: Ints) -> Ints:
+def _merge_groups(took: Array, label: Ints) -> Ints:
     """Groups that wait for each other as long as for themselves are one, where that is known well enough."""
     level = levels(took, label)
     mean = level.mean

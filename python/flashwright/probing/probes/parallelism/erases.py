@@ -1,18 +1,20 @@
 """How many units erase a block in turn: long writes that follow each other where a drive is overwritten in order.
 
-A page map puts writes of a page on its units in turn. So all of them fill their blocks at the same time, and where each
+A page map puts single pages on its units in turn. So all units fill their blocks at the same time, and where each
 erases the next one when it needs it, as many writes in a row are long as there are units, once a block::
 
     latency   ^^^^                    ^^^^                    ^^^^          four units
     write     1234 ...                one block of all units later
 
-This needs no command queuing, and neither the bus nor the link can hide it, as they hide the steps of long writes: a
-single page and its flush wait for one erase each, which takes longer than both.
+This needs no command queuing. Neither the bus nor the link can hide it, as they hide the steps of long writes: a single
+page and its flush wait for one erase each, which takes longer than both. Other causes of long writes, and how they are
+excluded:
 
-What else looks like that, and the arm that tells it apart. Cleaning that copies, and pauses by the clock: they do not
-come after as many bytes as the clustered block has, which another probe found by other writes. Rows of pages that RAM
-collects: a block has sixteen and more. Units that erase together, ahead of need, or in steps: they make fewer writes
-long, so one long write says nothing of the units, and a number that the steps of long writes do not divide is withheld.
+- Cleaning that copies, and pauses by the clock: they do not come after as many bytes as the clustered block has, which
+  another probe found by other writes.
+- Rows of pages that RAM collects: a block has sixteen and more.
+- Units that erase together, ahead of need, or in steps: they make fewer writes long, so one long write says nothing of
+  the units, and a number that the steps of long writes do not divide is suppressed.
 """
 
 from __future__ import annotations

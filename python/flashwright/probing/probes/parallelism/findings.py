@@ -37,9 +37,10 @@ _NO_MERGES = 1.02
 # Random writes that fill the logs of the drives that we drew, where their pages are small enough for it.
 _LOG_WRITES = 256
 
-# How long eight pages take that are handed over together, in times of one, if there is but one unit: less than eight
-# where the link overlaps, more only where they are merged. Chosen: wide enough for both, too narrow for two units.
+# How long eight pages take that are handed over together, in times of one, if there is but one unit, at least. Chosen:
+# the link overlaps a little; two units would take half as long.
 _TOGETHER_LEAST = 6.5
+# The same at most. Chosen: more is merges.
 _TOGETHER_MOST = 8.8
 
 
@@ -108,7 +109,7 @@ class Evidence:
 def findings_of(evidence: Evidence) -> list[Finding]:
     """Units, stripe and program unit."""
     clear = evidence.clear
-    # A program is told by the steps that no more than pairs by distance bear out.
+    # For the program, steps need pairs by distance to agree; groups of random places do not count.
     distance = None if clear is None else clear.units
     by_steps = units_by_steps(evidence.steps, evidence.reads_step, distance)
     page, plots, context = evidence.page_bytes, evidence.plots, evidence.context
@@ -428,9 +429,9 @@ def by_erases(
         why = f"{units.why.rstrip('.')}; {turns.why.rstrip('.')}{against}."
         return [replace(units, why=why, plots=units.plots + turns.plots), stripe, program]
     plots, sure = units.plots + turns.plots, turns.confidence
-    told = [_units_found(turns.units, sure, turns.why, plots, dict(units.figures))]
+    by_erasing = [_units_found(turns.units, sure, turns.why, plots, dict(units.figures))]
     if page_bytes is None:
-        return [*told, stripe, program]
+        return [*by_erasing, stripe, program]
     if stripe.verdict == "unknown":
         whole, grain = turns.units * page_bytes, float(page_bytes)
         why = f"{turns.why} So pages of {kib(page_bytes)} go to {turns.units} units in turn."
@@ -441,13 +442,13 @@ def by_erases(
         why = f"{turns.why} So each page of {kib(page_bytes)} is programmed by itself, on the next unit."
         low, high = 0.0, 2.0 * page_bytes
         program = verdicts.found("program-unit", page_bytes, "B", (low, high), sure, why, plots)
-    return [*told, stripe, program]
+    return [*by_erasing, stripe, program]
 
 
 def _against(
     turns: Erases, steps: Steps | None, conflicts: list[Conflicts], sharing: Sharing | None
 ) -> str:
-    """What speaks against as many units as erase in a row; empty if nothing does."""
+    """What contradicts that as many units as long writes in a row erase; empty if nothing does."""
     units = turns.units
     if units is None:
         return ""

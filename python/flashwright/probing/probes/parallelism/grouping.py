@@ -1,4 +1,4 @@
-"""Places parted into groups that wait for each other, by the times of pairs."""
+"""Groups of places that wait for each other, by the times of all pairs: a stochastic block model."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _sums(values: Array, label: Ints, count: int) -> tuple[Array, Array, Array]:
     return member, member.T @ values @ member, np.outer(size, size) - np.diag(size)
 
 
-def _swept(values: Array, label: Ints, count: int) -> Ints:
+def _sweep(values: Array, label: Ints, count: int) -> Ints:
     """Each place in the group whose levels its row fits best."""
     for _ in range(_SWEEPS):
         member, total, pairs = _sums(values, label, count)
@@ -132,8 +132,8 @@ def _cost(values: Array, label: Ints) -> float:
     left = (np.square(values).sum() - (np.square(total) / np.maximum(pairs, 1)).sum()) / 2
     # What is exact to a thousandth of the spread of all is exact.
     left = max(float(left), 1e-6 * float(np.square(values).sum()) / 2, 1e-12)
-    told = 2 * label.size * np.log(count)
-    return float(number * np.log(left / number) + count * (count + 1) / 2 * np.log(number) + told)
+    labels = 2 * label.size * np.log(count)
+    return float(number * np.log(left / number) + count * (count + 1) / 2 * np.log(number) + labels)
 
 
 def groups(values: Array) -> Ints:
@@ -179,7 +179,7 @@ def groups(values: Array) -> Ints:
     tree = linkage(squareform((apart + apart.T) / 2, checks=False), "average")
     least = _cost(values, best)
     for count in range(2, size // 4 + 1):
-        label = _swept(values, cut_tree(tree, count)[:, 0].astype(np.int64), count)
+        label = _sweep(values, cut_tree(tree, count)[:, 0].astype(np.int64), count)
         cost = _cost(values, label)
         if cost < least:
             best, least = label, cost

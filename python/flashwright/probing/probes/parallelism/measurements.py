@@ -124,14 +124,14 @@ class UnitMeasurements:
         self.read_bytes = min(context.up(READ_BYTES), page_bytes)
 
     def renew(self, pages: int | None = None) -> None:
-        """A drive that was written once, in order, so that pages lie on the units as they come."""
+        """Purge the drive and write it once in order, so that pages lie on the units in order."""
         self.target.purge()
         # In whole clustered pages: one that is written twice would shift all that follow by a unit.
         size = max(MIB // self.page_bytes, 1) * self.page_bytes
         self.target.fill(size_bytes=size, end_bytes=(pages or self.pages) * self.page_bytes)
 
     def steps(self, patience: int) -> Steps:
-        """The curve, measured again up to so many times while it has a period that the resamplings do not bear out."""
+        """The curve, measured up to `patience` times while resamplings do not confirm its period."""
         by_pages = self._step_latencies()
         steps = self._steps_in(by_pages)
         for _ in range(patience - 1):
@@ -200,7 +200,7 @@ class UnitMeasurements:
         read = self.target.play("read", places, self.page_bytes).latency_ns
         return bool(write_ns <= np.median(read))
 
-    def rested(self) -> list[float]:
+    def costs_after_rests(self) -> list[float]:
         """What each further page of a short write adds, as a share of one alone, after rests: growing and shrinking.
 
         A limit by heat or by bytes makes all pages of long writes cost alike; rest lifts it for as little as this.
@@ -274,7 +274,7 @@ class UnitMeasurements:
         return np.concatenate(runs, axis=1)
 
     def conflicts(self) -> list[Conflicts]:
-        """Distances in pages, and where those show nothing, in blocks."""
+        """Pairs by their distance in pages; where those show no period, in blocks."""
         by_page = self._by_distance("page", 1)
         if by_page.period is not None:
             return [by_page]
@@ -326,7 +326,9 @@ class UnitMeasurements:
         """
         apart = np.arange(1, period + 1) * grain_pages
         first = self.rng.integers(0, self.pages - int(apart[-1]) - 1, (period, _KNOWN))
-        known = self._primed(first.ravel(), (first + apart[:, None]).ravel()).reshape(period, -1)
+        known = self._pairs_with_map(first.ravel(), (first + apart[:, None]).ravel()).reshape(
+            period, -1
+        )
         level = np.median(known, axis=1)
         middle = (level[-1] + level[:-1].max()) / 2
         shares = (known > middle).mean(axis=1)
@@ -335,10 +337,10 @@ class UnitMeasurements:
         if near - stray < _CONTRAST_OF_WAITS:
             return float("nan")
         places = self.rng.integers(0, self.pages - 1, (2, ANYWHERE * period))
-        waits = float((self._primed(places[0], places[1]) > middle).mean())
+        waits = float((self._pairs_with_map(places[0], places[1]) > middle).mean())
         return (waits - stray) / (near - stray) * period
 
-    def _primed(self, first: Ints, second: Ints) -> Array:
+    def _pairs_with_map(self, first: Ints, second: Ints) -> Array:
         """As :meth:`_pairs`, each after reads of the pages behind, which bring the map where that is not in RAM."""
         took = np.empty(first.size)
         for index in range(first.size):

@@ -1,4 +1,4 @@
-"""How often a step or a conflict comes back among the places of a drive, by the times of requests."""
+"""Periods of steps and conflicts among the places of a drive, by the times of requests."""
 
 from __future__ import annotations
 

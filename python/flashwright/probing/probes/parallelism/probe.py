@@ -164,7 +164,7 @@ def _with_page(context: Context, page: int) -> list[Finding]:
     context.progress(0.8)
     reads_step = steps.period is not None and measure.reads_step(steps.period)
     steps = replace(steps, in_ram=measure.in_ram(float(np.median(steps.latency_ns[0]))))
-    rested: list[float] = measure.rested() if steps.one_by_one else []
+    rested: list[float] = measure.costs_after_rests() if steps.one_by_one else []
     if rested and min(rested) < ONE_BY_ONE:
         # The steps are no evidence then: a limit of the whole device looks the same.
         steps = replace(steps, held_back=min(rested))

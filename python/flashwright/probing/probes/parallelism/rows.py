@@ -7,11 +7,13 @@ full, writes wait once for each such row::
     latency   ____|_______|_______|____       row = units x program
     bytes     ->  one row <-
 
-So the times of writes repeat after as many bytes as all units program at once, and that over the units is the program.
-What else looks like that, and the arm that tells it apart. An SLC cache programs fewer pages at once, and folding moves
-others meanwhile: nothing is told unless there is none. A buffer that a flush empties hands on parts of its own size: it
-is asked only where no flush waits. Cleaning comes after whole blocks, which have sixteen rows and more: the drive is
-empty. Two stretches have to agree.
+So the times of writes repeat after as many bytes as all units program at once; that over the units is the program.
+Other causes of that picture, and how they are excluded:
+
+- An SLC cache programs fewer pages at once, and folding moves others meanwhile: there must be none.
+- A buffer that a flush empties hands on parts of its own size: the measurement is made only where no flush waits.
+- Cleaning comes after whole blocks, which have sixteen rows and more: the drive is empty.
+- Chance: two stretches have to agree.
 """
 
 from __future__ import annotations
@@ -202,7 +204,7 @@ def _explained(took_ns: Array, period: int) -> float:
 
 
 def program_of_rows(found: Finding, seen: Rows) -> Finding:
-    """The program, where pairs of reads did not tell it."""
+    """The program, where pairs of reads did not show it."""
     if found.verdict != "unknown" or seen.row_bytes is None:
         return found
     program = seen.row_bytes // seen.units
@@ -214,7 +216,7 @@ def program_of_rows(found: Finding, seen: Rows) -> Finding:
 
 
 def stripe_of_rows(found: Finding, seen: Rows) -> Finding:
-    """The stripe, in programs, where neither steps nor pairs told it."""
+    """The stripe, in programs, where neither steps nor pairs showed it."""
     if found.verdict != "unknown" or seen.row_bytes is None:
         return found
     row, program = seen.row_bytes, seen.row_bytes // seen.units

@@ -1,4 +1,4 @@
-"""Whether RAM that no flush empties takes writes: what they and their flushes take after rests, beside reads."""
+"""What probes of buffers share: their region, reads made twice, and writes after rests that show RAM."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Where something that a drive does for small requests ends: repeats until it is clear, halving, and a second look.
+"""The size at which something ends that a drive does for smaller requests: repeats until it is clear, then bisection.
 
-A probe maps each measurement to a number that is 1 on one side of the edge and 0 on the other. What is decided here
-needs no more of it.
+A probe maps each measurement to a number that is 1 on one side of the edge and 0 on the other. The decision needs no
+more. Both sides of the edge are measured once more in the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What probes of overwriting share: writes that are on flash when they count as done, fills, and periods of stalls."""
+"""What probes of overwriting share: flushed writes, fills, the base of a stall, and periods of stalls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _STREAMED = 128 << 10
 
 
 def grain(context: Context) -> int:
-    """The unit of writes that disturb nothing else: the clustered page, or 4 KiB where that is not known; bytes."""
+    """The smallest write without read-modify-write, bytes: the clustered page, or 4 KiB where that is not known."""
     return context.up(context.size("clustered-page") or _GRAIN)
 
 

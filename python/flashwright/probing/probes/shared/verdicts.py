@@ -40,7 +40,7 @@ def absent(
     plots: tuple[Plot, ...] = (),
     figures: Mapping[str, float] | None = None,
 ) -> Finding:
-    """Something that the drive does not have."""
+    """A parameter of something that the drive does not have."""
     return Finding(
         parameter, "absent", None, unit, None, None, confidence, why, plots, figures or {}
     )

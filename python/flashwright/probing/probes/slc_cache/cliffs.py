@@ -1,4 +1,4 @@
-"""Speeds of writes in order, in windows, and where they fall."""
+"""Speeds of writes in order, in windows, and the cliff where they fall."""
 
 from __future__ import annotations
 

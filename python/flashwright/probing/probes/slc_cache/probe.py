@@ -112,7 +112,7 @@ class SlcCache:
 
         def blind(why: str) -> list[Finding]:
             cache = unknown("slc-cache", why, "B", (plot,))
-            return _joined([cache], *_lasting(context, pen, 0.0))
+            return _with_missing([cache], *_lasting(context, pen, 0.0))
 
         if not purged:
             return blind(
@@ -142,7 +142,7 @@ class SlcCache:
                 verdicts.absent(name, unit, steady, "no such cache")
                 for name, unit in zip(_NAMES[1:5], _UNITS[1:5], strict=True)
             ]
-            return _joined([none, *others], *_lasting(context, pen, 0.0))
+            return _with_missing([none, *others], *_lasting(context, pen, 0.0))
         return _with_cliff(context, pen, cliff, plot, (before_reads, after_reads))
 
 
@@ -205,16 +205,16 @@ def _with_cliff(
         # At half the pace twice as much drains a byte, 1/size = 2/cliff - 1/slowly; or it drains in rests alone.
         low, high = 1 / (2 / size - 1 / slowly), size
         size = float(np.sqrt(low * high))
-    told = (
+    evidence = (
         f"{seen}. At half the pace and from the middle on it takes {kib(round(slowly) >> 10 << 10)}"
         + (", so data leaves the cache meanwhile and it is smaller" if drains else "")
         + f"; reads keep {reads[1] / reads[0]:.2f} of their speed"
     )
     cache = verdicts.found(
-        "slc-cache", round(size), "B", (low, high), confidence, f"{told}.", (plot,), figures
+        "slc-cache", round(size), "B", (low, high), confidence, f"{evidence}.", (plot,), figures
     )
     if drains and high > _UNSURE * low:
-        why = f"{told}: {kib(int(low))} to {kib(int(high))}, too far apart."
+        why = f"{evidence}: {kib(int(low))} to {kib(int(high))}, too far apart."
         cache = unknown("slc-cache", why, "B", (plot,), **figures)
     spread = 0.1 * cliff.ratio
     ratio = verdicts.found(
@@ -250,7 +250,7 @@ def _reads_fell(cliff: Cliff, reads: tuple[float, float]) -> bool:
 def _against(
     cliff: Cliff, capacity: int, slowly: float, ended: bool, reads: tuple[float, float]
 ) -> str:
-    """What speaks against a cache in flash; empty if nothing does."""
+    """Why the cliff may be no cache in flash; empty if nothing contradicts it."""
     if cliff.size_bytes > _LATEST * capacity:
         return "so late that it may be cleaning."
     if not cliff.steep:
@@ -443,13 +443,13 @@ def _lasting(
     ], fast
 
 
-def _joined(cache: list[Finding], lasting: list[Finding], fast: float) -> list[Finding]:
+def _with_missing(cache: list[Finding], lasting: list[Finding], fast: float) -> list[Finding]:
     """Findings of the cache, those that are missing as unknown, and those of what lasts."""
-    told = {one.parameter for one in cache}
+    present = {one.parameter for one in cache}
     missing = [
         unknown(name, cache[0].why, unit)
         for name, unit in zip(_NAMES[:5], _UNITS[:5], strict=True)
-        if name not in told
+        if name not in present
     ]
     return [*cache, *missing, *lasting]
 

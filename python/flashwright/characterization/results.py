@@ -182,7 +182,7 @@ class Characterization:
             part.write_text(json.dumps(self.to_json(), indent=2) + "\n", encoding="utf-8")
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write an HTML page that needs nothing else."""
+        """Write a self-contained HTML page."""
         from flashwright.characterization.pages import write_characterization
 
         write_characterization(Path(path), self)
