@@ -29,8 +29,8 @@ from flashwright.drive.catalogue import catalogue, shared_keys
 from flashwright.drive.description import devices
 from flashwright.endurance.smart import names
 from flashwright.probing.confidence import caps
-from flashwright.probing.probes import PROBES
 from flashwright.probing.limits import PART_TEXT, READS_TEXT
+from flashwright.probing.probes import PROBES
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.question import UNTESTED, of_the_whole, reads_alone
 

@@ -26,8 +26,8 @@ from load_truths import load_truths
 from truths import Truth, judge
 
 from flashwright.drive.findings import Finding
-from flashwright.probing.drive_time import LIMITS_S
 from flashwright.probing.confidence import capped
+from flashwright.probing.drive_time import LIMITS_S
 from flashwright.probing.session import probe
 from flashwright.target.target import Target
 
