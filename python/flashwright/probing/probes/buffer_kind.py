@@ -9,7 +9,7 @@ import numpy as np
 
 from flashwright.drive.findings import Finding, Plot, Series, unknown
 from flashwright.probing.probes.shared import verdicts
-from flashwright.probing.probes.shared.buffers import buffer_region
+from flashwright.probing.probes.shared.buffers import SMALLEST_BYTES, buffer_region
 from flashwright.probing.probes.shared.edges import center
 from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost, kib
@@ -18,8 +18,6 @@ from flashwright.target.target import FILL_BYTES, Target
 __all__ = ["BufferKind"]
 
 
-# Bytes of the smallest writes.
-_SMALLEST_BYTES = 4096
 # Writes that fill the buffer once, at least. Chosen: more than twice the chips that write at the same time in drives
 # that we know of (40), since what is on its way to flash already is replaced by no cache.
 _LEAST_WRITES = 100
@@ -119,7 +117,7 @@ class BufferKind:
 
 def _sizes(context: Context, buffer_bytes: int) -> list[int]:
     """Sizes of writes, large ones first: a few of them fill the buffer. Small ones cost flash more for their bytes."""
-    sizes = [context.target.block_bytes, *(context.up(_SMALLEST_BYTES * by) for by in (1, 4))]
+    sizes = [context.target.block_bytes, *(context.up(SMALLEST_BYTES * by) for by in (1, 4))]
     sizes.append(context.down(buffer_bytes / (1.2 * _LEAST_WRITES)))
     fits = (size for size in sizes if _LEAST_WRITES <= buffer_bytes // size <= _MOST_WRITES)
     return sorted(set(fits), reverse=True)

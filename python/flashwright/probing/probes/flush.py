@@ -30,6 +30,7 @@ from flashwright.probing.probes.shared.buffers import (
     NO_PROGRAM,
     READS,
     REPEATS,
+    SMALLEST_BYTES,
     after_rests,
     buffer_region,
 )
@@ -64,8 +65,6 @@ _LOW = 0.25
 _FILLED = 0.9
 # Bytes of a write that fits in any buffer.
 _SMALL = 16 << 10
-# Bytes of the smallest write.
-_SMALLEST = 4096
 # Sizes of writes that are tried where the page is not known, bytes.
 _SIZES = (16 << 10, 32 << 10, 64 << 10)
 # The chance below which one set of times lies above another (Mann-Whitney). Chosen: several are asked of each drive.
@@ -162,7 +161,7 @@ class Flush:
         drain = _drain(pauses, flushed, nothing, burst, rng)
         if drain.value == "lazy":
             room = _room(target, burst, pauses[-1], trials, rng) if buffer is not None else None
-            small = context.up(_SMALLEST)
+            small = context.up(SMALLEST_BYTES)
             grown = _flushes_by_data(target, small, context.up(_SMALL), pauses[-1], trials, rng)
             drain = _confirm_lazy(drain, room, grown - float(np.median(nothing)), rng)
         return [drain, time, honoured]

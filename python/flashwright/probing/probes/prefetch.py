@@ -9,7 +9,7 @@ import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 from flashwright.probing.probes.shared import verdicts
-from flashwright.probing.probes.shared.buffers import buffer_region, read_twice
+from flashwright.probing.probes.shared.buffers import SMALLEST_BYTES, buffer_region, read_twice
 from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, most
 from flashwright.target.arrays import Array
 from flashwright.target.question import UNTESTED, Context, Cost, kib
@@ -22,8 +22,6 @@ __all__ = ["Prefetch"]
 # Reads in order before the timed one. Derived: two is the least that shows a direction. Chosen: drives that need more
 # get more.
 _WALKS = (2, 4, 16)
-# Bytes of the smallest read.
-_SMALLEST = 4096
 # The farthest that is looked for, bytes. Chosen: eight times what Linux reads ahead by itself (128 KiB).
 _FARTHEST = 1 << 20
 # Bytes between a read and another that gains nothing by it. Chosen: it finds the same piece of the map in RAM.
@@ -62,7 +60,7 @@ class Prefetch:
         """About what it will ask of the drive."""
         # Two arms of each, about five ends to distinguish, and again where the first result is unclear.
         trials = 2 * _TRIALS[context.mode] * (2 * len(_WALKS) * 5 + 8)
-        least = max(_SMALLEST, context.size("read-buffer-least") or 0)
+        least = max(SMALLEST_BYTES, context.size("read-buffer-least") or 0)
         written = buffer_region(context.target) if not context.target.read_only else 0
         return Cost(
             bytes_read=trials * (sum(_WALKS) // len(_WALKS) + 1) * (least + (64 << 10)),
@@ -78,11 +76,13 @@ class Prefetch:
             return [unknown("prefetch", why), unknown("prefetch-size", why, "B")]
         context.fill(buffer_region(target))
         # Reads that the buffer takes part in at all.
-        least = context.up(max(_SMALLEST, context.size("read-buffer-least") or 0))
+        least = context.up(max(SMALLEST_BYTES, context.size("read-buffer-least") or 0))
         # Time for the drive to read ahead: what four of the longest reads take.
         pause_ns = 4 * float(np.median(read_twice(target, _FARTHEST, 8, rng)[0]))
         farthest = min(_FARTHEST, context.size("read-buffer") or _FARTHEST)
-        ends = grid(context.up(_SMALLEST), max(farthest, context.up(_SMALLEST)), 1, context.up(1))
+        ends = grid(
+            context.up(SMALLEST_BYTES), max(farthest, context.up(SMALLEST_BYTES)), 1, context.up(1)
+        )
         for trials in (_TRIALS[context.mode], 4 * _TRIALS[context.mode]):
             findings = self._ask(context, least, ends, farthest, pause_ns, trials, rng)
             if findings[0].verdict == "found":
@@ -151,7 +151,7 @@ class Prefetch:
         gain: float,
         rng: np.random.Generator,
     ) -> Finding:
-        target, step = context.target, context.up(_SMALLEST)
+        target, step = context.target, context.up(SMALLEST_BYTES)
         full = -float(np.log(1 - gain))
 
         def sample(ahead: int, count: int) -> Array:

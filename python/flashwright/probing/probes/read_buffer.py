@@ -9,8 +9,8 @@ import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 from flashwright.probing.probes.shared import verdicts
-from flashwright.probing.probes.shared.buffers import buffer_region, read_twice
-from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, is_above, most
+from flashwright.probing.probes.shared.buffers import buffer_region, read_twice, request_sizes
+from flashwright.probing.probes.shared.edges import Edge, center, find_edge, is_above, most
 from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost, kib
 from flashwright.target.target import FILL_BYTES
@@ -18,12 +18,6 @@ from flashwright.target.target import FILL_BYTES
 __all__ = ["ReadBuffer"]
 
 
-# The largest size that is tried, bytes: twice the largest buffer that is looked for, 64 MiB.
-_LARGEST = 128 << 20
-# Places for the largest size, at least. Chosen: one is read again only after more than any buffer holds.
-_PLACES = 16
-# Bytes of the smallest size.
-_SMALLEST = 4096
 # The gain of a repeated read, as a share, that is a buffer (algorithms 8.3, step 3); half of it is the border to none.
 _GAIN = 0.1
 # How much more is measured where times are unclear, for the cost. Measured: at most, on the drives that we drew.
@@ -49,7 +43,7 @@ class ReadBuffer:
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
-        sizes, repeats = _sizes(context), _repeats(context)
+        sizes, repeats = request_sizes(context), _repeats(context)
         written = buffer_region(context.target) if not context.target.read_only else 0
         # Halving decides about a dozen sizes on each of two edges, most of them after the first look.
         halving = 2 * 14 * 2 * 8 * 16 << 20
@@ -62,7 +56,7 @@ class ReadBuffer:
     def run(self, context: Context) -> list[Finding]:
         """Ask, and decide."""
         target, rng = context.target, context.rng(self.NAME)
-        sizes = _sizes(context)
+        sizes = request_sizes(context)
         if sizes[-1] < 64 << 10:
             why = f"{target.capacity_bytes:,} B are too small to read around a buffer"
             return [unknown(parameter, why, "B") for parameter in self.PARAMETERS]
@@ -209,12 +203,6 @@ class ReadBuffer:
         finding = verdicts.absent("read-buffer", "B", max(confidence, 0.0), why, plots)
         least = replace(finding, parameter="read-buffer-least", why="no read buffer", plots=())
         return [finding, least]
-
-
-def _sizes(context: Context) -> list[int]:
-    largest = min(_LARGEST, buffer_region(context.target) // _PLACES)
-    smallest = context.up(_SMALLEST)
-    return grid(smallest, max(largest, smallest), 2, smallest)
 
 
 def _repeats(context: Context) -> int:

@@ -14,8 +14,15 @@ import numpy as np
 
 from flashwright.drive.findings import Finding, Mark, Plot, Series, unknown
 from flashwright.probing.probes.shared import verdicts
-from flashwright.probing.probes.shared.buffers import REPEATS, after_rests, buffer_region
-from flashwright.probing.probes.shared.edges import Edge, center, find_edge, grid, most
+from flashwright.probing.probes.shared.buffers import (
+    REPEATS,
+    SMALLEST_BYTES,
+    after_rests,
+    buffer_region,
+    largest_request,
+    request_sizes,
+)
+from flashwright.probing.probes.shared.edges import Edge, center, find_edge, most
 from flashwright.target.arrays import Array
 from flashwright.target.question import Context, Cost, kib
 from flashwright.target.stats import chance_above
@@ -28,12 +35,6 @@ __all__ = ["Burst", "Line", "WriteBuffer", "burst", "empty_and_write", "fit"]
 _FRESH = 32
 # How far behind each of them lies the one that loads its piece of a map, bytes.
 _NEAR = 256 << 10
-# The largest size that is tried, bytes: twice the largest buffer that is looked for, 64 MiB.
-_LARGEST = 128 << 20
-# Places for the largest size, at least.
-_PLACES = 16
-# Bytes of the smallest size.
-_SMALLEST = 4096
 # Bytes of a write of the filler. Chosen: small enough to go into any buffer that is looked for.
 _FILLER = 32 << 10
 # Least step of the latency that counts as one, in logarithms. Chosen: what programming adds to a write of which the
@@ -116,8 +117,8 @@ class WriteBuffer:
 
     def cost(self, context: Context) -> Cost:
         """About what it will ask of the drive."""
-        sizes, repeats, filled = _sizes(context), _repeats(context), _filled_sizes(context)
-        filler = _filler_bytes(context.target)
+        sizes, repeats, filled = request_sizes(context), _repeats(context), _filled_sizes(context)
+        filler = largest_request(context.target)
         writes = sum(sizes) * repeats + sum(filled) * repeats + filler * len(filled)
         # A dozen sizes of halving, most of them after the first look.
         halving = 16 * 8 * 16 << 20
@@ -125,9 +126,9 @@ class WriteBuffer:
         bursts = min(4 * (4 + 16 + 64) << 20, 2 * buffer_region(context.target))
         # Without signs of a buffer, small writes and whole pages after rests.
         page = context.size("clustered-page") or 0
-        rested = _RESTS * _SMALLEST + 2 * REPEATS * page + buffer_region(context.target) // 4
+        rested = _RESTS * SMALLEST_BYTES + 2 * REPEATS * page + buffer_region(context.target) // 4
         return Cost(
-            bytes_read=2 * _FRESH * (_SMALLEST + page),
+            bytes_read=2 * _FRESH * (SMALLEST_BYTES + page),
             bytes_written=writes + buffer_region(context.target) + halving + bursts + rested,
             requests=2 * repeats * len(sizes)
             + 2 * (_FRESH + _RESTS)
@@ -139,7 +140,7 @@ class WriteBuffer:
     def run(self, context: Context) -> list[Finding]:
         """Ask, and decide."""
         target, rng = context.target, context.rng(self.NAME)
-        sizes = _sizes(context)
+        sizes = request_sizes(context)
         if sizes[-1] < 128 << 10:
             why = f"{target.capacity_bytes:,} B are too small to write around a buffer"
             return [unknown("write-buffer", why, "B")]
@@ -216,7 +217,7 @@ class WriteBuffer:
     def _full(context: Context, size: int, rng: np.random.Generator) -> Array:
         """Procedure 6: times of writes that find the buffer full."""
         target = context.target
-        count = _filler_bytes(target) // _FILLER
+        count = largest_request(target) // _FILLER
         region = buffer_region(target)
         first = int(rng.integers(0, region // _FILLER - count)) * _FILLER
         target.play("write", first + np.arange(count) * _FILLER, _FILLER)
@@ -325,18 +326,8 @@ def fit(sizes: list[int], times_ns: dict[int, Array]) -> Line:
     return Line(float(fixed), float(slope), spread)
 
 
-def _sizes(context: Context) -> list[int]:
-    largest = min(_LARGEST, buffer_region(context.target) // _PLACES)
-    smallest = context.up(_SMALLEST)
-    return grid(smallest, max(largest, smallest), 2, smallest)
-
-
 def _filled_sizes(context: Context) -> list[int]:
-    return _sizes(context)[::4]
-
-
-def _filler_bytes(target: Target) -> int:
-    return min(_LARGEST, buffer_region(target) // _PLACES)
+    return request_sizes(context)[::4]
 
 
 def _repeats(context: Context) -> int:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
+from flashwright.probing.probes.shared.edges import grid
 from flashwright.target.arrays import Array
+from flashwright.target.question import Context
 from flashwright.target.target import Target
 
 __all__ = [
     "NO_PROGRAM",
     "READS",
     "REPEATS",
+    "SMALLEST_BYTES",
     "after_rests",
     "buffer_region",
+    "largest_request",
     "read_twice",
+    "request_sizes",
     "takes_writes",
 ]
 
@@ -27,6 +32,12 @@ REPEATS = 8
 """Places that are written before and after a rest. Chosen: a median bears three that cleaning struck."""
 READS = 64
 """Reads with which those writes are compared."""
+SMALLEST_BYTES = 4096
+"""The smallest request that is tried."""
+# The largest request that is tried, bytes: twice the largest buffer that is looked for, 64 MiB.
+_LARGEST = 128 << 20
+# Places for the largest request, at least. Chosen: one comes again only after more than any buffer holds.
+_PLACES = 16
 # Bytes of a drive that probes of its buffers use. Chosen: many times the largest buffer that is looked for, 64 MiB.
 _REGION = 4 << 30
 # The rest, nanoseconds. Chosen: a die ends tens of programs in it.
@@ -37,6 +48,17 @@ def buffer_region(target: Target) -> int:
     """The part of a target from its start that probes of its buffers use, bytes."""
     whole = min(target.capacity_bytes, _REGION)
     return whole // (1 << 20) * (1 << 20) or whole
+
+
+def largest_request(target: Target) -> int:
+    """The largest request that is tried, bytes."""
+    return min(_LARGEST, buffer_region(target) // _PLACES)
+
+
+def request_sizes(context: Context) -> list[int]:
+    """Sizes of requests that are tried, two an octave, bytes."""
+    smallest = context.up(SMALLEST_BYTES)
+    return grid(smallest, max(largest_request(context.target), smallest), 2, smallest)
 
 
 def read_twice(
