@@ -228,6 +228,7 @@ mod tests {
             "geometry.page-size=16 KiB",
             "geometry.spare-size=1 KiB",
             "geometry.mapping-unit=4 KiB",
+            "chips.write-ram=64 KiB",
             "timing.read=50 us",
             "timing.program=600 us",
             "timing.erase=3 ms",

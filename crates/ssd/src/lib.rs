@@ -13,6 +13,7 @@ mod cleaning;
 mod controller;
 mod data;
 pub mod engine;
+mod laid_out;
 mod memory;
 mod power;
 mod ssd;

@@ -8,13 +8,11 @@ use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, Effects, HoldsData, IoError, Nanos,
     Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
-use flashwright_config::{
-    Config, ConfigError, DieOrderName, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel,
-};
+use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel};
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
     FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme, SchemeFigures,
-    SchemeName, SlcCacheKind, SlcContext, Violation,
+    SlcContext, Violation,
 };
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLaw, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
@@ -51,12 +49,7 @@ pub struct Ssd {
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
     pub(crate) clock: Clock,
-    /// Whether nothing that is optional was asked for, and the same if also no time passes, so that the translation layer is all that a
-    /// request meets. That saves a request the tests for it.
-    is_bare: bool,
-    is_plain: bool,
-    /// As `is_plain`, but for the RAM that it has.
-    is_buffered: bool,
+    path: Path,
     now: u64,
     tag: u64,
     /// Cleaning ahead of need, if the schedule has any.
@@ -91,27 +84,38 @@ pub struct Policies {
 }
 
 impl Policies {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ftl.victim.is_none() && self.ftl.placement.is_none() && self.manager.is_none()
     }
+}
 
-    /// What the configuration lacks for them.
-    fn problems(&self, config: &Config) -> Vec<SettingError> {
-        let scheme = config.ftl.scheme;
-        let (victim, placement) = (self.ftl.victim.as_deref(), self.ftl.placement.as_deref());
-        let given = [victim.map(|maker| ("victim", maker.name())), placement.map(|maker| ("placement", maker.name()))];
-        let refused = given.into_iter().flatten().filter(|_| !scheme.asks_policies());
-        let takers = SchemeName::those(SchemeName::asks_policies);
-        refused
-            .map(|(kind, name)| SettingError {
-                key: "ftl.scheme".to_owned(),
-                what: format!(
-                    "found {:?}, which asks no {kind} policy, with the policy {name}; expected {}",
-                    scheme.listed().name,
-                    takers.join(" or ")
-                ),
-            })
-            .collect()
+/// What a request meets in a drive. Where that is little, it is spared the tests for the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Path {
+    /// The translation layer alone: no time passes.
+    Plain,
+    /// The translation layer, and dies that work side by side.
+    Bare,
+    /// RAM and the translation layer: no time passes.
+    Buffered,
+    /// Anything.
+    Whole,
+}
+
+impl Path {
+    /// The path of a drive; `is_bare` if nothing else that is optional was asked for, RAM aside.
+    fn of(model: TimingModel, is_bare: bool, has_ram: bool) -> Self {
+        match (model, has_ram) {
+            (TimingModel::None, false) if is_bare => Self::Plain,
+            (TimingModel::None, true) if is_bare => Self::Buffered,
+            (TimingModel::Parallel, false) if is_bare => Self::Bare,
+            _ => Self::Whole,
+        }
+    }
+    /// Whether a request meets no more than the translation layer and time.
+    #[inline(always)]
+    fn is_bare(self) -> bool {
+        matches!(self, Self::Bare | Self::Plain)
     }
 }
 
@@ -240,62 +244,7 @@ impl Ssd {
         let kept = if can_mount && keeps == Keeps::Nothing { Keeps::Stamps } else { keeps };
         let mut flash = Flash::new(nand, logical_pages, logging, kept);
         let context = Self::scheme_context(config, seed, policies);
-        let mut problems = crate::power::problems(config, !policies.is_empty(), &flash);
-        if can_mount && problems.is_empty() {
-            flash.track_changes(logical_pages);
-            crate::power::prepare_checkpoints(config, &mut flash);
-        }
-        let of_scheme: Vec<SettingError> = config
-            .ftl
-            .scheme
-            .problems(&context, &flash)
-            .into_iter()
-            .map(|what| SettingError { key: String::new(), what })
-            .collect();
-        problems.extend(of_scheme);
-        if let Some(order) = config.ftl.scheme.needs_order().filter(|needed| *needed != order) {
-            problems.push(SettingError {
-                key: "geometry.program-order".to_owned(),
-                what: format!(
-                    "ftl.scheme = {:?} needs flash with program order {order:?}; set geometry.program-order or choose \
-                     another scheme",
-                    config.ftl.scheme.listed().name
-                ),
-            });
-        }
-        if let Some(policy) = config.wear.policy.filter(|_| !config.ftl.scheme.levels_wear()) {
-            problems.push(SettingError {
-                key: "wear.policy".to_owned(),
-                what: format!(
-                    "found {:?}, but ftl.scheme = {:?} takes only \"none\"; a wear policy works with {}",
-                    policy.listed().name,
-                    config.ftl.scheme.listed().name,
-                    SchemeName::those(SchemeName::levels_wear).join(", ")
-                ),
-            });
-        }
-        if config.slc.cache != SlcCacheKind::None && !config.ftl.scheme.caches_in_slc() {
-            problems.push(SettingError {
-                key: "slc.cache".to_owned(),
-                what: format!(
-                    "found a cache, but ftl.scheme = {:?} takes only \"none\"; an SLC cache works with {}",
-                    config.ftl.scheme.listed().name,
-                    SchemeName::those(SchemeName::caches_in_slc).join(", ")
-                ),
-            });
-        }
-        problems.extend(AheadOfNeed::problems(config));
-        if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {
-            problems.push(SettingError {
-                key: "timing.die-order".to_owned(),
-                what: format!(
-                    "found {:?}, expected timing.model = \"parallel\" with it: elsewhere no operation waits for a die",
-                    if config.timing.die_order == DieOrderName::ByClass { "by-class" } else { "reads-first" }
-                ),
-            });
-        }
-        problems.extend(crate::chip_rules::problems(config, u32::from(context.streams(&flash))));
-        problems.extend(policies.problems(config));
+        let problems = crate::laid_out::problems(config, &context, &mut flash, policies);
         if !problems.is_empty() {
             return Err(fail(problems).into());
         }
@@ -308,17 +257,14 @@ impl Ssd {
         let power = can_mount.then(|| Power::new(config, &mut flash));
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
         let ahead = AheadOfNeed::new(config, geometry.planes());
-        let is_bare_beside_ram = config.timing.model != TimingModel::Serial
-            && config.errors.law == ErrorLaw::None
+        let is_bare = config.errors.law == ErrorLaw::None
             && !observer.listens()
             && config.host.partial_pages != PartialPages::ReadModifyWrite
             && keeps != Keeps::Bytes
             && policies.is_empty()
             && ahead.is_none()
             && power.is_none();
-        let is_bare = is_bare_beside_ram && ram.is_none();
-        let is_plain = is_bare && config.timing.model == TimingModel::None;
-        let is_buffered = is_bare_beside_ram && ram.is_some() && config.timing.model == TimingModel::None;
+        let path = Path::of(config.timing.model, is_bare, ram.is_some());
         let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
         if let Clock::Parallel(clock) = &clock
             && clock.engine.wants_copies_apart()
@@ -327,9 +273,7 @@ impl Ssd {
         }
         Ok(Self {
             clock,
-            is_bare,
-            is_plain,
-            is_buffered,
+            path,
             config: config.clone(),
             cautions,
             reserve,
@@ -864,8 +808,8 @@ impl Ssd {
     /// its end is open; else the outcome is final. What a request did before it failed takes its time too; its error is kept
     /// under its tag.
     ///
-    /// `PLAIN` if [`Ssd::is_plain`], `BARE` if [`Ssd::is_bare`], where RAM may be there despite both if `RAM`; what only other
-    /// drives have is then compiled away.
+    /// `PLAIN` on [`Path::Plain`], `BARE` on that and on [`Path::Bare`], where RAM may be there despite both if `RAM`; what only
+    /// other drives have is then compiled away.
     #[inline(always)]
     fn carry_out<const PLAIN: bool, const BARE: bool, const RAM: bool>(
         &mut self,
@@ -953,7 +897,7 @@ impl Ssd {
     /// Carries out a request and puts it where its completion is waited for.
     #[inline(always)]
     fn dispatch(&mut self, request: &Request, tag: u64, start: u64) {
-        if self.is_bare {
+        if self.path.is_bare() {
             let outcome = self.carry_out::<false, true, false>(request, tag, start);
             return self.launch::<true>(request, tag, outcome);
         }
@@ -1158,7 +1102,7 @@ impl Ssd {
     /// request of the driver.
     #[inline(always)]
     fn advance(&mut self, until: u64, land: impl FnOnce(&Flight)) -> bool {
-        if self.is_bare {
+        if self.path.is_bare() {
             let Clock::Parallel(clock) = &mut self.clock else { return false };
             if clock.queue.taken() == 0 && until == u64::MAX {
                 return false; // the clock stands where the next request comes
@@ -1322,14 +1266,14 @@ impl BlockDevice for Ssd {
 
     #[inline(always)]
     fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
-        if self.is_plain && self.ready.is_empty() {
+        if self.path == Path::Plain && self.ready.is_empty() {
             return self.execute_alone::<true, false>(request, completion);
         }
-        if self.is_buffered && self.ready.is_empty() {
+        if self.path == Path::Buffered && self.ready.is_empty() {
             return self.execute_alone::<true, true>(request, completion);
         }
         if let Clock::Parallel(clock) = &self.clock
-            && self.is_bare
+            && self.path == Path::Bare
             && clock.queue.taken() == 0
             && self.ready.is_empty()
         {

@@ -1,0 +1,96 @@
+//! What speaks against a drive and only shows once it is laid out: when its flash is there, and it is known what the
+//! translation layer is built for.
+
+use crate::cleaning::AheadOfNeed;
+use crate::ssd::Policies;
+use flashwright_config::{DieOrderName, DriveConfig, SettingError, TimingModel};
+use flashwright_ftl::schemes::SchemeContext;
+use flashwright_ftl::{Flash, SchemeName, SlcCacheKind};
+
+/// Validation errors. If power may be cut and nothing speaks against that, `flash` gets what a mount needs first: the
+/// translation layer has to do with the blocks that this leaves.
+pub(crate) fn problems(
+    config: &DriveConfig,
+    context: &SchemeContext<'_>,
+    flash: &mut Flash,
+    policies: &Policies,
+) -> Vec<SettingError> {
+    let mut problems = crate::power::problems(config, !policies.is_empty(), flash);
+    if config.recovery.can_mount() && problems.is_empty() {
+        flash.track_changes(config.logical_pages());
+        crate::power::prepare_checkpoints(config, flash);
+    }
+    let of_scheme = config.ftl.scheme.problems(context, flash).into_iter();
+    problems.extend(of_scheme.map(|what| SettingError { key: String::new(), what }));
+    problems.extend(of_settings(config));
+    problems.extend(crate::chip_rules::problems(config, u32::from(context.streams(flash))));
+    problems.extend(of_policies(config, policies));
+    problems
+}
+
+/// Settings that the translation layer does not take, or that need another model of time.
+fn of_settings(config: &DriveConfig) -> Vec<SettingError> {
+    let scheme = config.ftl.scheme;
+    let mut problems = Vec::new();
+    if let Some(order) = scheme.needs_order().filter(|needed| *needed != config.geometry.program_order) {
+        problems.push(SettingError {
+            key: "geometry.program-order".to_owned(),
+            what: format!(
+                "ftl.scheme = {:?} needs flash with program order {order:?}; set geometry.program-order or choose \
+                 another scheme",
+                scheme.listed().name
+            ),
+        });
+    }
+    if let Some(policy) = config.wear.policy.filter(|_| !scheme.levels_wear()) {
+        problems.push(SettingError {
+            key: "wear.policy".to_owned(),
+            what: format!(
+                "found {:?}, but ftl.scheme = {:?} takes only \"none\"; a wear policy works with {}",
+                policy.listed().name,
+                scheme.listed().name,
+                SchemeName::those(SchemeName::levels_wear).join(", ")
+            ),
+        });
+    }
+    if config.slc.cache != SlcCacheKind::None && !scheme.caches_in_slc() {
+        problems.push(SettingError {
+            key: "slc.cache".to_owned(),
+            what: format!(
+                "found a cache, but ftl.scheme = {:?} takes only \"none\"; an SLC cache works with {}",
+                scheme.listed().name,
+                SchemeName::those(SchemeName::caches_in_slc).join(", ")
+            ),
+        });
+    }
+    problems.extend(AheadOfNeed::problems(config));
+    if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {
+        problems.push(SettingError {
+            key: "timing.die-order".to_owned(),
+            what: format!(
+                "found {:?}, expected timing.model = \"parallel\" with it: elsewhere no operation waits for a die",
+                if config.timing.die_order == DieOrderName::ByClass { "by-class" } else { "reads-first" }
+            ),
+        });
+    }
+    problems
+}
+
+/// What the configuration lacks for policies from outside.
+fn of_policies(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
+    let scheme = config.ftl.scheme;
+    let (victim, placement) = (policies.ftl.victim.as_deref(), policies.ftl.placement.as_deref());
+    let given = [victim.map(|maker| ("victim", maker.name())), placement.map(|maker| ("placement", maker.name()))];
+    let refused = given.into_iter().flatten().filter(|_| !scheme.asks_policies());
+    let takers = SchemeName::those(SchemeName::asks_policies);
+    refused
+        .map(|(kind, name)| SettingError {
+            key: "ftl.scheme".to_owned(),
+            what: format!(
+                "found {:?}, which asks no {kind} policy, with the policy {name}; expected {}",
+                scheme.listed().name,
+                takers.join(" or ")
+            ),
+        })
+        .collect()
+}
