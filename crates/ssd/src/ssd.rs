@@ -49,6 +49,7 @@ pub struct Ssd {
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
     pub(crate) clock: Clock,
+    /// What its requests meet.
     path: Path,
     now: u64,
     tag: u64,
