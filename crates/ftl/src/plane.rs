@@ -10,12 +10,12 @@
 //! A recycling for the sake of wear takes a free block straight to sealed, with the valid pages of a sealed one.
 
 use crate::cleaner::Work;
-use crate::fewest::Fewest;
 use crate::policies::schedule::Schedule;
 use crate::policies::victim::{PlaneView, Victim};
 use crate::policies::wear::{BlockUse, Leveler, Recycle, WearContext};
 use crate::schemes::SchemeContext;
 use crate::slc::SlcCache;
+use crate::valid_count_histogram::ValidCountHistogram;
 use crate::{BlockPool, Cause, Flash, Violation};
 use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub(crate) struct Plane {
     pub victim: Victim,
     pub sealed: u32,
     /// Valid pages of the sealed blocks, if requested.
-    pub fewest: Option<Box<Fewest>>,
+    pub valid_counts: Option<Box<ValidCountHistogram>>,
     /// The sealed blocks of the last stream, if the scheme needs to find them.
     pub last_stream: Option<Vec<BlockId>>,
     /// Wear levelling, if there is a policy.
@@ -105,7 +105,7 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 frontiers: vec![Frontier::default(); if slc.is_some() { 2 * streams } else { streams }],
                 victim: context.victim_of(plane, streams_u8, flash),
                 sealed: 0,
-                fewest: None,
+                valid_counts: None,
                 last_stream: None,
                 leveler: leveler.map(|name| Box::new(Leveler::new(name, &context.wear.policies, wear_context, wear))),
                 recycled: None,
@@ -256,7 +256,7 @@ impl Plane {
     #[inline(always)]
     pub fn invalidated(&mut self, block: BlockId, left: u32, flash: &Flash) {
         self.room += 1;
-        if self.fewest.is_some() || self.retired {
+        if self.valid_counts.is_some() || self.retired {
             self.count_invalidated(block, left, flash);
         }
         self.victim.invalidated(block.0 - self.first_block.0, left, PlaneView::new(flash, self.first_block));
@@ -267,8 +267,8 @@ impl Plane {
         if flash.nand().condition(block) != Condition::Good {
             self.room -= 1; // a retired block takes no page again
         }
-        if let Some(fewest) = &mut self.fewest {
-            fewest.invalidated(block.0 - self.first_block.0, left);
+        if let Some(valid_counts) = &mut self.valid_counts {
+            valid_counts.invalidated(block.0 - self.first_block.0, left);
         }
     }
 
@@ -276,14 +276,14 @@ impl Plane {
     pub fn watch_fewest(&mut self, flash: &Flash) {
         let geometry = flash.geometry();
         let blocks = geometry.blocks_per_plane();
-        let mut fewest = Fewest::new(blocks, geometry.pages_per_block());
+        let mut valid_counts = ValidCountHistogram::new(blocks, geometry.pages_per_block());
         for local in 0..blocks {
             let block = BlockId(self.first_block.0 + local);
             if self.is_sealed(block, flash) {
-                fewest.seal(local, flash.pages_valid(block));
+                valid_counts.seal(local, flash.pages_valid(block));
             }
         }
-        self.fewest = Some(Box::new(fewest));
+        self.valid_counts = Some(Box::new(valid_counts));
     }
 
     /// Counts its room anew: blocks are not as they were when it was built.
@@ -352,8 +352,8 @@ impl Plane {
         } else if flash.nand().can_erase(block) {
             self.sealed += 1;
             self.victim.sealed(local, PlaneView::new(flash, self.first_block));
-            if let Some(fewest) = &mut self.fewest {
-                fewest.seal(local, flash.pages_valid(block));
+            if let Some(valid_counts) = &mut self.valid_counts {
+                valid_counts.seal(local, flash.pages_valid(block));
             }
             if let Some(leveler) = &mut self.leveler {
                 leveler.sealed(local);
@@ -462,8 +462,8 @@ impl Plane {
             return slc.takes_to_fold(block);
         }
         self.victim.removed(block.0 - self.first_block.0);
-        if let Some(fewest) = &mut self.fewest {
-            fewest.remove(block.0 - self.first_block.0, flash.pages_valid(block));
+        if let Some(valid_counts) = &mut self.valid_counts {
+            valid_counts.remove(block.0 - self.first_block.0, flash.pages_valid(block));
         }
         if let Some(leveler) = &mut self.leveler {
             leveler.opened(block.0 - self.first_block.0);
@@ -530,14 +530,14 @@ impl Plane {
                 self.sealed
             )));
         }
-        if let Some(fewest) = &self.fewest {
+        if let Some(valid_counts) = &self.valid_counts {
             let sealed = (self.first_block.0..self.first_block.0 + blocks).map(BlockId);
             let sealed = sealed.filter(|block| self.is_sealed(*block, flash));
             let least = sealed.map(|block| flash.pages_valid(block)).min();
-            if fewest.fewest() != least {
+            if valid_counts.fewest() != least {
                 violations.push(Violation(format!(
                     "plane {plane}: {:?} valid pages are counted as the fewest, a search finds {least:?}",
-                    fewest.fewest()
+                    valid_counts.fewest()
                 )));
             }
         }

@@ -263,7 +263,7 @@ impl Planes {
         let pages = flash.geometry().pages_per_block();
         let mut fewest = None;
         for plane in &self.all {
-            fewest = fewest.into_iter().chain(plane.fewest.as_ref()?.fewest()).min();
+            fewest = fewest.into_iter().chain(plane.valid_counts.as_ref()?.fewest()).min();
         }
         Some(pages - fewest.unwrap_or(0))
     }

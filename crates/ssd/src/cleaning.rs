@@ -20,7 +20,7 @@ const NONE: u32 = u32::MAX;
 
 /// The cleaning steps in progress.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct AheadOfNeed {
+pub(crate) struct BackgroundCleaning {
     /// For each slot of the engine, the plane whose steps it holds, or [`NONE`].
     plane_of: Vec<u32>,
     /// For each plane, the number of issued slots in progress.
@@ -39,7 +39,7 @@ pub(crate) struct AheadOfNeed {
     written: Vec<(PlaneId, u32)>,
 }
 
-impl AheadOfNeed {
+impl BackgroundCleaning {
     /// None if the schedule cleans only for writes that lack room, and nothing is folded in idle time.
     pub fn new(config: &DriveConfig, planes: u32) -> Option<Box<Self>> {
         let layout = config.block_layout();
@@ -208,7 +208,7 @@ impl Ssd {
     #[cold]
     pub(crate) fn until_folding(&self, until: u64) -> u64 {
         match self.ahead.as_deref() {
-            Some(AheadOfNeed { fold_after: Some(after), idle_since, folds: false, .. }) if self.is_idle() => {
+            Some(BackgroundCleaning { fold_after: Some(after), idle_since, folds: false, .. }) if self.is_idle() => {
                 until.min(idle_since.saturating_add(*after))
             }
             _ => until,

@@ -1,7 +1,7 @@
 //! What speaks against a drive and only shows once it is laid out: when its flash is there, and it is known what the
 //! translation layer is built for.
 
-use crate::cleaning::AheadOfNeed;
+use crate::cleaning::BackgroundCleaning;
 use crate::ssd::Policies;
 use flashwright_config::{DieOrderName, DriveConfig, SettingError, TimingModel};
 use flashwright_ftl::schemes::SchemeContext;
@@ -15,10 +15,10 @@ pub(crate) fn problems(
     flash: &mut Flash,
     policies: &Policies,
 ) -> Vec<SettingError> {
-    let mut problems = crate::power::problems(config, !policies.is_empty(), flash);
+    let mut problems = crate::power_loss::problems(config, !policies.is_empty(), flash);
     if config.recovery.can_mount() && problems.is_empty() {
         flash.track_changes(config.logical_pages());
-        crate::power::prepare_checkpoints(config, flash);
+        crate::power_loss::prepare_checkpoints(config, flash);
     }
     let of_scheme = config.ftl.scheme.problems(context, flash).into_iter();
     problems.extend(of_scheme.map(|what| SettingError { key: String::new(), what }));
@@ -63,7 +63,7 @@ fn of_settings(config: &DriveConfig) -> Vec<SettingError> {
             ),
         });
     }
-    problems.extend(AheadOfNeed::problems(config));
+    problems.extend(BackgroundCleaning::problems(config));
     if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {
         problems.push(SettingError {
             key: "timing.die-order".to_owned(),

@@ -15,7 +15,7 @@ mod data;
 pub mod engine;
 mod laid_out;
 mod memory;
-mod power;
+mod power_loss;
 mod ssd;
 
 pub use controller::{Controller, ControllerFigures};
@@ -32,5 +32,5 @@ pub use flashwright_ram::{
     BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,
 };
 pub use memory::memory_needed;
-pub use power::{Mounted, RestartError};
+pub use power_loss::{Mounted, RestartError};
 pub use ssd::{Policies, Ssd, SsdError};

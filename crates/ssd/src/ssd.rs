@@ -1,9 +1,9 @@
 //! The drive behind the block-device seam.
 
-use crate::cleaning::AheadOfNeed;
+use crate::cleaning::BackgroundCleaning;
 use crate::data::RequestData;
 use crate::engine::{Awaits, BusyTimes, ChipFigures, Observer as _, ObserverOfDrive, ParallelOfDrive, Serial, Work};
-use crate::power::Power;
+use crate::power_loss::Power;
 use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, Effects, HoldsData, IoError, Nanos,
     Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
@@ -49,11 +49,12 @@ pub struct Ssd {
     /// The shift that divides by `sectors_per_page`, where it is a power of two.
     page_shift: Option<u32>,
     pub(crate) clock: Clock,
+    /// What its requests meet.
     path: Path,
     now: u64,
     tag: u64,
     /// Cleaning ahead of need, if the schedule has any.
-    pub(crate) ahead: Option<Box<AheadOfNeed>>,
+    pub(crate) ahead: Option<Box<BackgroundCleaning>>,
     /// Whether errors may ask for blocks to be written again, and those that wait for it, with their erases at that time.
     rewrites: bool,
     to_rewrite: Vec<(BlockId, u32)>,
@@ -256,7 +257,7 @@ impl Ssd {
         })?;
         let power = can_mount.then(|| Power::new(config, &mut flash));
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
-        let ahead = AheadOfNeed::new(config, geometry.planes());
+        let ahead = BackgroundCleaning::new(config, geometry.planes());
         let is_bare = config.errors.law == ErrorLaw::None
             && !observer.listens()
             && config.host.partial_pages != PartialPages::ReadModifyWrite
@@ -358,7 +359,7 @@ impl Ssd {
 
     /// Cleaning ahead of need begins anew.
     pub(crate) fn restart_cleaning(&mut self) {
-        self.ahead = AheadOfNeed::new(&self.config, self.flash.geometry().planes());
+        self.ahead = BackgroundCleaning::new(&self.config, self.flash.geometry().planes());
     }
 
     /// Lets the time of a mount pass, whose operations are in the log, and returns the end.

@@ -68,7 +68,7 @@ impl BlockDevice for Recorder {
                     request,
                     start,
                     end,
-                    effects: Effects { flash_ops: 1, erases: 0 },
+                    effects: Effects { flash_ops: 1, ..Effects::default() },
                     result: Ok(()),
                 };
                 Ok(true)

@@ -8,7 +8,7 @@ use super::link::Link;
 use super::read_buffer::ReadBuffer;
 use super::write_buffer::WriteBuffer;
 use super::{Command, Controller, Inside, NEVER};
-use crate::power::RestartError;
+use crate::power_loss::RestartError;
 use crate::ssd::Ssd;
 use crate::{MountError, Mounted};
 use flashwright_block::{

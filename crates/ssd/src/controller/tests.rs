@@ -74,7 +74,7 @@ impl BlockDevice for Below {
             request,
             start: request.arrival,
             end,
-            effects: Effects { flash_ops: 1, erases: 0 },
+            effects: Effects { flash_ops: 1, ..Effects::default() },
             result: Ok(()),
         });
         Ok(tag)

@@ -38,13 +38,13 @@
 
 mod chips;
 mod class;
+mod earliest;
+mod erase_dependencies;
 mod observer;
 mod order;
 mod ordered;
 mod parallel;
-mod replacing;
 mod serial;
-mod soonest;
 
 pub(crate) use chips::errors_of;
 pub use chips::{Awaits, ChipFigures, Chips, Superseded, Unfinished};
@@ -54,7 +54,7 @@ pub use ordered::Ordered;
 pub use parallel::Parallel;
 pub use serial::{NO_REQUEST, Serial, Work};
 
-use crate::power::{Ended, Ends};
+use crate::power_loss::{Ended, Ends};
 use flashwright_block::{Nanos, Seed};
 use flashwright_config::{DieOrderName, DriveConfig};
 use flashwright_ftl::{Flash, FlashOp, SlcCacheKind};

@@ -28,7 +28,7 @@ impl<W: Observer> Chips<W> {
         // All of it, since units are smaller in SLC mode, and the block may have been in the other mode until now.
         self.forget_pending(first.0, geometry.pages_per_block());
         self.awaited.clear();
-        while let Some(replacement) = self.replacing.take(BlockId(place.block)) {
+        while let Some(replacement) = self.erase_dependencies.take(BlockId(place.block)) {
             let id = self.program_of(&replacement, geometry);
             if id != NONE {
                 self.awaited.push(id);

@@ -28,16 +28,16 @@ mod erases;
 mod events;
 mod firmware;
 mod issue;
+mod observed;
 mod places;
 mod power;
 mod programs;
 mod ram;
 mod reserve;
 mod run;
-mod told;
 
+use super::erase_dependencies::EraseDependencies;
 use super::order::Order;
-use super::replacing::Replacing;
 use super::{BusyTimes, Observer};
 use bus::Bus;
 use command::{Commands, NONE};
@@ -49,13 +49,13 @@ use flashwright_config::{ChipTimes, DriveConfig};
 use flashwright_ftl::Flash;
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLayout, Errors};
 pub use issue::{Awaits, Superseded};
+pub use observed::Unfinished;
 use places::Places;
 use power::Power;
 use ram::Room;
 use reserve::Reserve;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-pub use told::Unfinished;
 
 /// A request in the engine.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
@@ -142,7 +142,7 @@ pub struct Chips<W = ()> {
     /// Until when dies start nothing.
     held_until: u64,
     /// What must be on flash before a block may be erased.
-    replacing: Replacing,
+    erase_dependencies: EraseDependencies,
     /// Where a mount may need erased blocks to finish merges.
     reserve: Option<Box<Reserve>>,
     power: Power,
@@ -189,7 +189,7 @@ impl<W: Observer> Chips<W> {
             copies: room(config.chips.copy_ram),
             held_until: 0,
             copy_firmware: CopyFirmware::new(config.flash_times().copy_overhead),
-            replacing: Replacing::new(blocks),
+            erase_dependencies: EraseDependencies::new(blocks),
             reserve: (config.recovery.can_mount() && !config.ftl.scheme.takes_checkpoints())
                 .then(|| Reserve::new(blocks)),
             power: Power::new(config),

@@ -5,7 +5,7 @@ use super::command::{Command, Group, Kind, NONE};
 use super::die::InBlock;
 use super::places::Place;
 use super::ram::{InRam, Waiter};
-use crate::engine::replacing::Replacement;
+use crate::engine::erase_dependencies::EraseDependency;
 use crate::engine::{Observer, OpClass};
 use flashwright_nand::{BlockId, Geometry, Ppn};
 
@@ -128,13 +128,13 @@ impl<W: Observer> Chips<W> {
     /// A command programs a page that replaces one of `block`.
     #[inline(always)]
     pub(super) fn replaces(&mut self, block: BlockId, id: u32, unit_first: u32) {
-        self.replacing.add(block, Replacement { unit_first, id, born: self.commands[id].born });
+        self.erase_dependencies.add(block, EraseDependency { unit_first, id, born: self.commands[id].born });
     }
 
     /// The program that puts the pages of a replacement on flash; [`NONE`] if that has ended, or has yet to be issued: then
     /// RAM holds them, which survives a power cut.
-    pub(super) fn program_of(&self, replacement: &Replacement, geometry: &Geometry) -> u32 {
-        let Replacement { unit_first, id, born } = *replacement;
+    pub(super) fn program_of(&self, replacement: &EraseDependency, geometry: &Geometry) -> u32 {
+        let EraseDependency { unit_first, id, born } = *replacement;
         let command = &self.commands[id];
         if command.born == born && command.is_last {
             return id;

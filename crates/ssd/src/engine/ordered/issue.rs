@@ -2,8 +2,8 @@
 
 use super::Ordered;
 use super::command::{Command, Kind};
+use crate::engine::erase_dependencies::EraseDependency;
 use crate::engine::order::Group;
-use crate::engine::replacing::Replacement;
 use crate::engine::{NONE, OpClass};
 use flashwright_ftl::{Cause, FlashOp, OpKind};
 use flashwright_nand::{BlockId, Geometry, Ppn};
@@ -239,7 +239,7 @@ impl Ordered {
         self.figures.array_erases += 1;
         let id = self.add(erase, geometry.die_of(op.ppn).0, slot);
         self.forget_pending(block, geometry);
-        while let Some(Replacement { id: copy, born, .. }) = self.replacing.take(block) {
+        while let Some(EraseDependency { id: copy, born, .. }) = self.erase_dependencies.take(block) {
             if self.commands[copy].born == born {
                 self.commands.after_end(copy, id);
             }
@@ -293,7 +293,7 @@ impl Ordered {
 
     #[inline(always)]
     fn replaces(&mut self, block: BlockId, id: u32, unit_first: u32) {
-        self.replacing.add(block, Replacement { unit_first, id, born: self.commands[id].born });
+        self.erase_dependencies.add(block, EraseDependency { unit_first, id, born: self.commands[id].born });
     }
 
     #[inline(always)]

@@ -19,9 +19,9 @@ mod issue;
 mod run;
 mod suspend;
 
+use super::earliest::Earliest;
+use super::erase_dependencies::EraseDependencies;
 use super::order::{GROUPS, Heads, Order};
-use super::replacing::Replacing;
-use super::soonest::Soonest;
 use super::{BusyTimes, ChipFigures, NONE};
 use command::{COMMANDS, Commands, Kind};
 use flashwright_block::Nanos;
@@ -198,7 +198,7 @@ pub struct Ordered {
     lanes: Vec<Lane>,
     channels: Vec<Channel>,
     /// By channel: twice the time of what happens there next, and 1 if dies or the bus act; ends of commands come first.
-    keys: Soonest,
+    keys: Earliest,
     commands: Commands,
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
@@ -212,7 +212,7 @@ pub struct Ordered {
     /// Until when dies start nothing.
     held_until: u64,
     /// What must be on flash before a block may be erased.
-    replacing: Replacing,
+    erase_dependencies: EraseDependencies,
     /// Issue order of commands, and of requests.
     sequence: u64,
     requests: u64,
@@ -274,7 +274,7 @@ impl Ordered {
                 .collect(),
             lanes: vec![Lane::FREE; dies],
             channels: vec![Channel { free_at: 0, busy: 0, due: 0 }; channels],
-            keys: Soonest::new(channels),
+            keys: Earliest::new(channels),
             commands: Commands::default(),
             slots: Vec::new(),
             slots_free: Vec::new(),
@@ -283,7 +283,7 @@ impl Ordered {
             in_block: vec![InBlock { reads: 0, program: NONE, erase: NONE, generation: 0 }; blocks],
             pending: vec![0; (layout.pages() as usize).div_ceil(64)],
             held_until: 0,
-            replacing: Replacing::new(blocks),
+            erase_dependencies: EraseDependencies::new(blocks),
             sequence: 0,
             requests: 0,
             figures: ChipFigures::default(),

@@ -32,7 +32,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
-use super::soonest::Soonest;
+use super::earliest::Earliest;
 use super::{BusyTimes, Observer, OpClass};
 use channels::{Channel, Want};
 use flashwright_block::Nanos;
@@ -55,7 +55,7 @@ pub struct Parallel<W = ()> {
     wants: Vec<Want>,
     channels: Vec<Channel>,
     /// By channel, the time of the next grant.
-    grants: Soonest,
+    grants: Earliest,
     slots: Vec<Slot>,
     slots_free: Vec<u32>,
     cells: Cells,
@@ -80,7 +80,7 @@ impl<W: Observer> Parallel<W> {
             channel_of: (0..geometry.dies()).map(|die| die / geometry.dies_per_channel()).collect(),
             wants: vec![Want::NOTHING; dies],
             channels: vec![Channel::FREE; channels],
-            grants: Soonest::new(channels),
+            grants: Earliest::new(channels),
             slots: Vec::new(),
             slots_free: Vec::new(),
             cells: Cells::default(),

@@ -6,7 +6,7 @@
 //! Under `timing.model = "none"` and `"serial"` operations are done one after the other, in the order in which they were decided.
 
 mod checkpoints;
-mod on_the_way;
+mod in_flight;
 mod restart;
 
 use crate::engine::{Awaits, Superseded};
@@ -16,8 +16,8 @@ use flashwright_block::{BlockDevice, IoError, Nanos, RequestKind};
 use flashwright_config::{DriveConfig, SettingError};
 use flashwright_ftl::durable::{Change, Changed, Medium, MountError};
 use flashwright_ftl::{Flash, InvalidateOrder, OpKind};
-use on_the_way::OnTheWay;
-pub(crate) use on_the_way::{Ended, Ends};
+use in_flight::InFlight;
+pub(crate) use in_flight::{Ended, Ends};
 pub use restart::RestartError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -38,7 +38,7 @@ pub(crate) struct Power {
     /// Programs and erases done since the drive was built.
     operations: u64,
     /// What the dies of `timing.model = "parallel"` have been told.
-    on_the_way: OnTheWay,
+    in_flight: InFlight,
     /// Flushes in flight: their slots, and up to which change everything must be done.
     flushes: Vec<(u32, u64)>,
     /// Those that have ended but for that.
@@ -122,7 +122,7 @@ impl Power {
             is_off: false,
             lost: Vec::new(),
             operations: 0,
-            on_the_way: OnTheWay::default(),
+            in_flight: InFlight::default(),
             flushes: Vec::new(),
             held: VecDeque::new(),
             last_end: 0,
@@ -255,7 +255,7 @@ impl Ssd {
     /// Finishes what has begun, and writes protected RAM to flash.
     fn finish_on_capacitors(&mut self) {
         if let Some(power) = &mut self.power {
-            for change in power.on_the_way.take_all() {
+            for change in power.in_flight.take_all() {
                 power.done(change);
             }
         }
@@ -381,7 +381,7 @@ impl Ssd {
                 if power.is_protected {
                     power.medium.promise(&change);
                 }
-                power.on_the_way.add(change, dies);
+                power.in_flight.add(change, dies);
             }
         }
         let ops = &self.flash.log()[entries];
@@ -400,7 +400,7 @@ impl Ssd {
             power.in_engine.insert(slot);
             if flight.request.kind == RequestKind::Flush && !power.is_protected && !self.config().recovery.ignores_flush
             {
-                let up_to = self.power.as_ref().map_or(0, |power| power.on_the_way.next());
+                let up_to = self.power.as_ref().map_or(0, |power| power.in_flight.next());
                 self.power.iter_mut().for_each(|power| power.flushes.push((slot, up_to)));
             }
         }
@@ -421,7 +421,7 @@ impl Ssd {
         let geometry = *self.flash.geometry();
         for Ended { kind, ppn, at } in clock.engine.take_ends() {
             power.last_end = power.last_end.max(at.0);
-            let Some(change) = power.on_the_way.ended(kind, ppn, &geometry) else {
+            let Some(change) = power.in_flight.ended(kind, ppn, &geometry) else {
                 debug_assert!(kind == OpKind::Erase || power.medium.is_programmed(ppn), "page {} did not begin", ppn.0);
                 continue;
             };
@@ -431,7 +431,7 @@ impl Ssd {
                     self.finish_on_capacitors();
                 } else {
                     power.medium.tear(&change);
-                    power.lost.extend(power.on_the_way.take_all());
+                    power.lost.extend(power.in_flight.take_all());
                 }
                 if let Some(power) = &mut self.power {
                     (power.is_off, power.fails_after) = (true, None);
@@ -455,7 +455,7 @@ impl Ssd {
         let Some(at) = power.flushes.iter().position(|(flush, _)| *flush == slot) else { return false };
         let (_, up_to) = power.flushes.swap_remove(at);
         power.last_end = power.last_end.max(end);
-        let holds = !power.on_the_way.is_done_before(up_to);
+        let holds = !power.in_flight.is_done_before(up_to);
         if holds {
             power.held.push_back((clock.flights[slot as usize], up_to));
         }
@@ -466,7 +466,7 @@ impl Ssd {
     pub(crate) fn has_released_flush(&self) -> bool {
         self.power
             .as_ref()
-            .is_some_and(|power| power.held.front().is_some_and(|(_, up_to)| power.on_the_way.is_done_before(*up_to)))
+            .is_some_and(|power| power.held.front().is_some_and(|(_, up_to)| power.in_flight.is_done_before(*up_to)))
     }
 
     /// Takes such a flush.
@@ -508,7 +508,7 @@ impl Ssd {
         let geometry = *self.flash.geometry();
         if let (Clock::Parallel(clock), Some(power)) = (&self.clock, &mut self.power) {
             let under_way = clock.engine.unfinished(now);
-            let lost = power.on_the_way.cut(&under_way, &mut power.medium, &geometry);
+            let lost = power.in_flight.cut(&under_way, &mut power.medium, &geometry);
             power.lost.extend(lost);
         }
     }

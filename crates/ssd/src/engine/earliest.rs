@@ -12,7 +12,7 @@ const HERE: usize = 4;
 
 /// Times by number: when something happens in each channel next, or [`NEVER`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Soonest {
+pub(super) struct Earliest {
     /// The first groups lie here, since most drives have no others.
     here: [[u64; GROUP]; HERE],
     /// Those of them that are in use beyond the first.
@@ -21,7 +21,7 @@ pub(super) struct Soonest {
     more: Vec<[u64; GROUP]>,
 }
 
-impl Soonest {
+impl Earliest {
     /// So many times, all of them never.
     pub fn new(count: usize) -> Self {
         let groups = count.div_ceil(GROUP).max(1);
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn the_first_of_any_number_of_times_and_how_many_are_not_after_one() {
         for count in (1..=9).chain([16, 17, 21]) {
-            let mut times = Soonest::new(count);
+            let mut times = Earliest::new(count);
             assert_eq!((times.first(), times.count_up_to(NEVER - 1)), ((0, NEVER), 0));
             for number in (0..count).rev() {
                 times.set(number, 50);

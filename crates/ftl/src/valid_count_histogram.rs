@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Sealed blocks of a plane by valid pages, independent of the victim policy. 1 byte per block, O(1) per page.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Fewest {
+pub(crate) struct ValidCountHistogram {
     /// By block: whether it is sealed.
     sealed: Vec<bool>,
     /// By valid pages: number of sealed blocks.
@@ -13,7 +13,7 @@ pub(crate) struct Fewest {
     least: u32,
 }
 
-impl Fewest {
+impl ValidCountHistogram {
     /// No sealed block has this many valid pages.
     pub fn new(blocks: u32, pages_per_block: u32) -> Self {
         Self {

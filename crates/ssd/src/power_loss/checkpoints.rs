@@ -65,7 +65,7 @@ impl Ssd {
             self.flash.begin_checkpoint(size);
             power.checkpoint_after = None;
         }
-        let is_safe = in_order || power.checkpoint_after.is_some_and(|up_to| power.on_the_way.is_done_before(up_to));
+        let is_safe = in_order || power.checkpoint_after.is_some_and(|up_to| power.in_flight.is_done_before(up_to));
         if is_safe && self.flash.checkpoint_is_begun() {
             self.flash.rest_in_background();
             self.flash.end_checkpoint();
@@ -78,7 +78,7 @@ impl Ssd {
             && power.checkpoint_after.is_none()
             && self.flash.checkpoint_is_begun()
         {
-            power.checkpoint_after = Some(power.on_the_way.next());
+            power.checkpoint_after = Some(power.in_flight.next());
         }
     }
 }

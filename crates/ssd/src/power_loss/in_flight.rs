@@ -63,14 +63,14 @@ struct Erasing {
 
 /// Changes by page and by block. Those of one page or block are done in the order in which they were decided.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct OnTheWay {
+pub(crate) struct InFlight {
     next: u64,
     programs: BTreeMap<u32, VecDeque<(u64, Change)>>,
     erases: BTreeMap<u32, VecDeque<Erasing>>,
     orders: BTreeSet<u64>,
 }
 
-impl OnTheWay {
+impl InFlight {
     /// The number that the next change gets.
     pub fn next(&self) -> u64 {
         self.next
