@@ -180,10 +180,10 @@ def test_targets_about_time_and_life(command: Cli, tmp_path: Path) -> None:
 def test_life_agrees_with_the_drive_played_to_its_end(command: Cli) -> None:
     arguments = ("default", *UNTIMED, "--cycles", 100, "--precondition", "random")
     point = command(
-        "advise", *arguments, "--utilizations", "0.8", "--requests", 1000, "--json", "-"
+        "advise", "space", *arguments, "--utilizations", "0.8", "--requests", 1000, "--json", "-"
     ).json["points"][0]  # fmt: skip
     full = command(
-        "lifetime", *arguments, "--simulate", "--set", "capacity.utilization=0.8", "--json", "-"
+        "lifetime", "simulate", *arguments, "--set", "capacity.utilization=0.8", "--json", "-"
     ).json
     assert point["life_bytes"] == pytest.approx(full["host_bytes"], rel=0.06)
 
@@ -244,6 +244,7 @@ def test_what_does_not_fit_is_refused(command: Cli, arguments: tuple[str, ...], 
 def test_a_utilization_that_makes_no_drive_is_left_out(command: Cli) -> None:
     said = command(
         "advise",
+        "space",
         "default",
         *UNTIMED,
         "--requests",

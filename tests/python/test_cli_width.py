@@ -30,13 +30,13 @@ COMMANDS: dict[str, Arguments] = {
         "--vary", "gc.free-blocks-min=2,3", "--set", "host.scheduler=deadline",
     ),
     "advise": lambda small, _: (
-        "advise", small, *RUN, LONG, "--utilizations", "0.6,0.8", "--target",
+        "advise", "space", small, *RUN, LONG, "--utilizations", "0.6,0.8", "--target",
         "write-amplification<=2.5", "--jobs", 1, "--write-rate", "20MB/s", "--cycles", 3000,
         "--host",
     ),
-    "lifetime": lambda small, _: ("lifetime", small, "--capacity", "100GB", "--cycles", 3000),
+    "lifetime": lambda small, _: ("lifetime", "formula", small, "--capacity", "100GB", "--cycles", 3000),
     "lifetime played": lambda small, _: (
-        "lifetime", small, "--simulate", "--workload", "uniform:write=1", "--cycles", 20,
+        "lifetime", "simulate", small, "--workload", "uniform:write=1", "--cycles", 20,
         "--write-rate", "20MB/s",
     ),
     "replay": lambda small, _: (

@@ -554,18 +554,6 @@ def test_options_that_would_have_no_effect_are_refused(
     assert said.status == 2 and said.err.startswith(f"error: {says}")
 
 
-def test_the_old_form_says_what_to_write(command: Cli, probed: Path) -> None:
-    write = "note: `advise DEVICE` is an old form; write `flashwright advise"
-    old, new = command("advise", probed), command("advise", "host", probed)
-    assert old.err == f"{write} host DEVICE`\n" and new.err == ""
-    assert (old.status, old.out) == (new.status, new.out) == (0, new.out)
-    load = ("--workload", "uniform", "--requests", 300, "--utilizations", "0.5,0.7", "--jobs", 1)
-    old = command("advise", "default", *load)
-    new = command("advise", "space", "default", *load)
-    assert old.err == f"{write} space DEVICE`\n" + new.err
-    assert (old.status, old.out) == (new.status, new.out)
-
-
 def test_advice_for_the_host_of_a_described_drive_plays_nothing(command: Cli) -> None:
     said = command("advise", "host", "ssd-a", "--json", "-")
     assert said.status == 0 and said.json["points"] == [] and said.json["host_advice"]

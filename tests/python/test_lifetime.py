@@ -274,59 +274,6 @@ def test_what_does_not_fit_is_refused(command: Cli, arguments: tuple[str, ...], 
     assert said.err.startswith(f"error: {says}")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "forms"),
-    [
-        (("--capacity", "100GB", "--cycles", 9), ("", "formula")),
-        (("--smart", SMART / "made-up-nvme-smart-log.json"), (" --smart FILE", "smart FILE")),
-        (("default", "--simulate", *LIFE, *WRAP, "--cycles", 5), (" --simulate", "simulate")),
-        (
-            ("default", "--simulate", "--fast-forward", *LIFE, *WRAP, "--cycles", 60),
-            (" --simulate --fast-forward", "forecast"),
-        ),
-    ],
-)
-def test_old_forms_say_what_to_write(
-    command: Cli, arguments: tuple[object, ...], forms: tuple[str, str]
-) -> None:
-    before, now = forms
-    old = command("lifetime", *arguments)
-    assert old.status == 0
-    note = f"note: `lifetime{before}` is an old form; write `flashwright lifetime {now}`\n"
-    assert old.err.startswith(note)
-    ways = ("--smart", "--simulate", "--fast-forward")
-    new = command("lifetime", now.split()[0], *(each for each in arguments if each not in ways))
-    assert new.status == 0 and new.out == old.out and "old form" not in new.err
-    quiet = command("lifetime", *arguments, "--quiet")
-    assert (quiet.out, quiet.err) == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("default", "--simulate", "--smart", "x"), "found both"),
-        (("default", "--fast-forward"), "--fast-forward: found with the formula"),
-        (("default", "--simulate", "--written", "1TB"), "--written: found with"),
-        (("default", "--simulate", "--against-full"), "--against-full: found with"),
-        (("default", "--simulate", "--requests", "9"), "--requests"),
-        (
-            ("default", "--simulate", "--fast-forward", "--stop-after", "9"),
-            "--stop-after: found with --fast-forward",
-        ),
-        (("default", "--cycles", "9", "--workload", "zipf"), "--workload: found with"),
-        (("default", "--cycles", "9", "--write-rate", "1MB/s"), "--write-rate: found"),
-        (("default", "--smart", "x"), "DEVICE: found with --smart"),
-        (("--smart", "x", "--seed", "2"), "--seed: found with --smart"),
-        (("--smart", "x", "--report", "r.html"), "--report: found with --smart"),
-    ],
-)
-def test_old_forms_refuse_two_ways_at_once(
-    command: Cli, arguments: tuple[str, ...], says: str
-) -> None:
-    said = command("lifetime", *arguments)
-    assert said.status == 2 and says in said.err and said.err.startswith("error: ")
-
-
 def test_simulate_stop_and_resume(command: Cli, tmp_path: Path) -> None:
     drive = (*LIFE, "--cycles", 8, "--workload", "uniform", "--quiet", "--json")
     whole = command("lifetime", "simulate", "default", *drive, "-").json

@@ -10,11 +10,9 @@ from flashwright.advice.host import host_advice, profile_of_model
 from flashwright.cli.advise.hosts import host_alone_advice, read_profile
 from flashwright.cli.advise.options import BothOptions, HostOptions, SpaceOptions
 from flashwright.cli.advise.spaces import by_runs
-from flashwright.cli.help import Command
-from flashwright.cli.oldform import OLD_FORM, Group, OldCommand
+from flashwright.cli.help import Command, Group
 from flashwright.cli.options import LeftOut, RunOptions, add_options
-from flashwright.cli.outputs import OutputOptions, ResultOptions
-from flashwright.cli.render import errors
+from flashwright.cli.outputs import ResultOptions
 from flashwright.errors import WorkloadError
 from flashwright.simulation.ssd import Ssd
 
@@ -83,31 +81,3 @@ def host(
         raise WorkloadError("--set: found with a profile, expected only with a drive", "")
     known = profile or profile_of_model(Ssd.find(device).with_settings(settings or ()))
     return host_alone_advice(host_advice(known, device=about_host.disk()), about_host, output)
-
-
-@app.command(OLD_FORM, cls=OldCommand, hidden=True)
-@add_options
-def old(
-    device: _Device,
-    run: RunOptions,
-    output: OutputOptions,
-    about_host: BothOptions,
-    asked: SpaceOptions,
-) -> int:
-    """Say what both commands say, as before there were two."""
-    for option in run.given(["closeup", "snapshots"]):
-        raise WorkloadError(f"{option}: found with advise, expected with simulate", "")
-    profile = read_profile(device)
-    host_alone = (
-        profile is not None
-        and about_host.wanted(profile)
-        and not any([asked.targets, asked.utilizations, asked.write_rate, asked.cycles, asked.jobs])
-        and not run.given()
-    )
-    if not output.quiet:
-        command = "host" if host_alone else "space"
-        errors.note(f"`advise DEVICE` is an old form; write `flashwright advise {command} DEVICE`")
-    if profile is not None and host_alone:
-        output.check()
-        return host_alone_advice(host_advice(profile, device=about_host.disk()), about_host, output)
-    return by_runs(device, run, output, about_host, asked)

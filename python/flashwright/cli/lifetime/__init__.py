@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from flashwright.cli.help import Command
+from flashwright.cli.help import Command, Group
 from flashwright.cli.lifetime.formula import formula
-from flashwright.cli.lifetime.old import old
 from flashwright.cli.lifetime.simulate import forecast, simulate
 from flashwright.cli.lifetime.smart import smart
-from flashwright.cli.oldform import OLD_FORM, Group, OldCommand
 
 __all__ = ["app"]
 
@@ -23,4 +21,3 @@ app.command("formula", cls=Command)(formula)
 app.command("simulate", cls=Command)(simulate)
 app.command("forecast", cls=Command)(forecast)
 app.command("smart", cls=Command)(smart)
-app.command(OLD_FORM, cls=OldCommand, hidden=True)(old)
