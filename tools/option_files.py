@@ -115,17 +115,8 @@ def for_command_line(schema: Mapping[str, Any]) -> str:
         "from __future__ import annotations\n\n"
         "from dataclasses import dataclass\nfrom typing import Annotated, Any\n\n"
         "import typer\n\n"
-        "from flashwright.errors import WorkloadError\n\n"
-        '__all__ = ["RunFlags", "pair"]\n\n\n'
-        "def pair(option: str, text: str, metavar: str) -> tuple[int, int]:\n"
-        '    """Two whole numbers with a colon between them; the second is at least 1."""\n'
-        '    first, _, second = text.partition(":")\n'
-        "    if not (first.isdecimal() and second.isdecimal() and int(second) > 0):\n"
-        "        raise WorkloadError(\n"
-        '            f"{option}: found {text!r}, expected {metavar}",\n'
-        '            "such as 4920:100, the hundred requests from number 4920 on, counted from 0",\n'
-        "        )\n"
-        "    return int(first), int(second)\n\n\n"
+        "from flashwright.cli.traceoptions import pair\n\n"
+        '__all__ = ["RunFlags"]\n\n\n'
         "@dataclass\nclass RunFlags:\n"
         '    """What makes a run, beside drive and workload."""\n\n'
         + "".join(map(_flag, options))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 import sys
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -109,6 +110,12 @@ def test_the_files_of_the_four_ways_to_extend_exist() -> None:
 def test_a_citation_has_the_version_of_the_program() -> None:
     cited = re.search(r"^version: (.+)$", page(ROOT / "CITATION.cff"), re.MULTILINE)
     assert cited is not None and cited[1] == __version__
+
+
+def test_the_papers_have_the_version_of_the_program_and_need_it() -> None:
+    project = tomllib.loads(page(ROOT / "papers/pyproject.toml"))["project"]
+    assert project["version"] == __version__
+    assert project["dependencies"] == [f"flashwright=={__version__}"]
 
 
 def test_rust_tests_that_pages_name_exist() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from flashwright import Ssd, _core, replay
 from flashwright.cli import run as command
+from flashwright.cli.render.errors import typed
 from flashwright.simulation import run_report
 from flashwright.simulation.run import PlaySettings, RunSettings
 
@@ -194,4 +195,8 @@ def test_settings_of_a_run_are_stated_once() -> None:
     assert ours.keys() - {"policies"} == core.keys() - {"precondition"}
     assert all(ours[name] == core[name]["default"] for name in ours if name != "policies")
     assert PlaySettings.__annotations__.keys() == ours.keys()
+    named = {name: core[name].get("option", name) for name in core}
+    assert {name: typed(name) for name in core} == {
+        name: f"--{option.replace('_', '-')}" for name, option in named.items()
+    }
     assert all(f"\n        {name} : " in str(Ssd.play.__doc__) for name in ours)

@@ -45,9 +45,8 @@ pub(crate) struct Planes {
     watches_room: bool,
     /// Pages of all planes in a round.
     round: u32,
-    /// [`ROUND_SHARE`] and [`SHORT_BLOCKS`] in pages.
+    /// [`ROUND_SHARE`] in pages.
     uneven: i64,
-    short: i64,
     pages_per_block: u32,
     /// The state of the draws (xorshift64).
     drawn: u64,
@@ -79,7 +78,6 @@ impl Planes {
             watches_room: context.placement.allocation == Allocation::ByRoom && planes_all > 1,
             round,
             uneven: i64::from(share),
-            short: SHORT_BLOCKS * i64::from(pages),
             pages_per_block: pages,
             drawn: 1,
             cleaner,
@@ -145,10 +143,11 @@ impl Planes {
     fn look_at_room(&mut self) -> bool {
         let sum: i64 = self.all.iter().map(|plane| plane.room).sum();
         let mean = sum.div_euclid(self.all.len() as i64);
+        let short = SHORT_BLOCKS * i64::from(self.pages_per_block);
         let mut is_uneven = false;
         for plane in &mut self.all {
             is_uneven |= plane.room < mean - self.uneven;
-            if plane.room < mean - self.short && plane.missing_turns == 0 {
+            if plane.room < mean - short && plane.missing_turns == 0 {
                 plane.missing_turns = self.pages_per_block;
             }
         }

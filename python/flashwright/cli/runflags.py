@@ -10,20 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from flashwright.errors import WorkloadError
+from flashwright.cli.traceoptions import pair
 
-__all__ = ["RunFlags", "pair"]
-
-
-def pair(option: str, text: str, metavar: str) -> tuple[int, int]:
-    """Two whole numbers with a colon between them; the second is at least 1."""
-    first, _, second = text.partition(":")
-    if not (first.isdecimal() and second.isdecimal() and int(second) > 0):
-        raise WorkloadError(
-            f"{option}: found {text!r}, expected {metavar}",
-            "such as 4920:100, the hundred requests from number 4920 on, counted from 0",
-        )
-    return int(first), int(second)
+__all__ = ["RunFlags"]
 
 
 @dataclass

@@ -23,6 +23,7 @@ __all__ = [
     "TimeUnitOption",
     "TraceOptions",
     "one_of",
+    "pair",
     "trace_range",
 ]
 
@@ -111,6 +112,17 @@ def one_of(option: str, found: str | None, words: Any) -> Any:
             f"{option}: found {found!r}, expected {', '.join(known[:-1])} or {known[-1]}", ""
         )
     return found
+
+
+def pair(option: str, text: str, metavar: str) -> tuple[int, int]:
+    """Two whole numbers with a colon between them; the second is at least 1."""
+    first, _, second = text.partition(":")
+    if not (first.isdecimal() and second.isdecimal() and int(second) > 0):
+        raise WorkloadError(
+            f"{option}: found {text!r}, expected {metavar}",
+            "such as 4920:100, the hundred requests from number 4920 on, counted from 0",
+        )
+    return int(first), int(second)
 
 
 def trace_range(text: str) -> tuple[int, int]:
