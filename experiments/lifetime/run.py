@@ -75,7 +75,8 @@ def play(job: tuple[str, float, str, int, int]) -> dict[str, Any]:
     for share, forecast in zip(SHARES, made, strict=True):
         name = f"at_{share:g}"
         if forecast is None:
-            raise SystemExit(f"{job}: ended before it could be forecast")
+            # Its end came before so large a share of the erases was used.
+            continue
         levelled = (cycles + 1) * end.physical_pages / forecast.write_amplification
         row |= {
             f"share_{name}": round(forecast.share, 3),
@@ -105,7 +106,7 @@ def table(rows: list[dict[str, Any]], error: str) -> str:
     for workload in WORKLOADS:
         for victim in VICTIMS:
             cells = [
-                f"{100 * row[error]:+.1f}"
+                f"{100 * row[error]:+.1f}" if error in row else "ended"
                 for row in rows
                 if (row["workload"], row["victim"]) == (workload, victim)
             ]
@@ -133,7 +134,7 @@ def main() -> None:
     out = Path(given.out)
     out.mkdir(parents=True, exist_ok=True)
     with (out / "results.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer = csv.DictWriter(file, max(map(list, rows), key=len), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     for name, error in ERRORS.items():
@@ -141,11 +142,12 @@ def main() -> None:
     print("| prediction | mean absolute error | median | largest | too high by more than 5 % |")
     print("| --- | --- | --- | --- | --- |")
     for name, error in ERRORS.items():
-        sizes = sorted(abs(row[error]) for row in rows)
-        high = sum(row[error] > 0.05 for row in rows)
+        errors = [row[error] for row in rows if error in row]
+        sizes = sorted(map(abs, errors))
+        high = sum(error > 0.05 for error in errors)
         print(
             f"| {name} | {100 * sum(sizes) / len(sizes):.1f} % | {100 * sizes[len(sizes) // 2]:.1f} % | "
-            f"{100 * sizes[-1]:.1f} % | {high} of {len(rows)} |"
+            f"{100 * sizes[-1]:.1f} % | {high} of {len(sizes)} |"
         )
     print(f"\n{len(rows)} lives in {time.monotonic() - began:.0f} s")
 

@@ -142,6 +142,7 @@ def test_a_forecast_meets_the_end(workload: str, victim: str, most: float) -> No
     made = lifetime.forecast(run)
     assert made is not None and made.steady
     assert 0.1 <= made.share < 0.3
+    assert made.uneven == (most > 0.05)
     end = lifetime.Endurance.of(lifetime.play_to_end(run))
     assert abs(made.host_pages / end.host_pages - 1) < most
     # Equation 1 is much further off.
@@ -153,7 +154,7 @@ def test_uneven_wear_is_what_the_forecast_corrects_for() -> None:
     """Greedy cleaning leaves blocks of static data alone, which halves the life that levelled wear would give."""
     run = lifetime.begin(tiny(100, **{"capacity.utilization": 0.5}), "dynamic-static:static=0.7")
     made = lifetime.forecast(run)
-    assert made is not None and made.growth > 1.8 and made.unused > 30
+    assert made is not None and made.growth > 1.8 and made.unused > 30 and made.uneven
     end = lifetime.Endurance.of(lifetime.play_to_end(run))
     levelled = 101 * end.physical_pages / made.write_amplification
     assert levelled / end.host_pages > 1.5
@@ -174,6 +175,7 @@ def test_extrapolation_of_blocks_with_rates_of_their_own() -> None:
         spare=0.25,
     )
     assert made.growth == pytest.approx(2)
+    assert made.uneven, "the standard deviation is half the mean"
     # The quantile lies among the fast ones: they are at 300 when the others are at 100.
     assert made.unused == pytest.approx(100, abs=1)
     assert made.host_pages == pytest.approx(100_000, rel=0.01)

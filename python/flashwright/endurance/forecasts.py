@@ -138,6 +138,8 @@ def _budget(run: Run) -> int:
 _STEADY_ROUNDS = 5
 _ROUNDS_MAX = 25
 _STEPS_A_DRIVE_WRITE = 64
+# Of the mean erases; what it separates is measured in experiments/lifetime.
+_UNEVEN_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,9 @@ class Forecast:
         victims are independent draws, 2 where blocks keep rates of their own.
     unused : float
         Erases that a block has left at the end, in the mean.
+    uneven : bool
+        Whether the erases' standard deviation is more than a quarter of their mean. All forecasts of
+        ``experiments/lifetime`` that were off by more than 5 % were of such drives.
     """
 
     host_pages: float
@@ -176,6 +181,7 @@ class Forecast:
     spread: float
     growth: float
     unused: float
+    uneven: bool
 
 
 def extrapolate(
@@ -278,6 +284,7 @@ def extrapolate(
         spread=spread,
         growth=growth,
         unused=unused,
+        uneven=spread > _UNEVEN_SHARE * mean,
     )
 
 
