@@ -11,9 +11,11 @@ for lines left out. ``<!-- shows make demo: … -->`` takes the lines from the c
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -160,17 +162,25 @@ def run(commands: str) -> str:
             "NO_COLOR": "1",
             "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]),
         }
-        ran = subprocess.run(
-            ["bash", "-c", script],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=folder,
-            env=environment,
-        )
-    if ran.returncode:
-        raise RuntimeError(f"{commands}exit status {ran.returncode}\n{ran.stderr}")
-    return ran.stdout
+        said, faults = Path(folder) / ".stdout", Path(folder) / ".stderr"
+        with said.open("w") as out, faults.open("w") as err:
+            # A group of its own: where a command fails, those in the background would go on.
+            shell = subprocess.Popen(
+                ["bash", "-c", script],
+                stdout=out,
+                stderr=err,
+                cwd=folder,
+                env=environment,
+                start_new_session=True,
+            )
+            try:
+                status = shell.wait()
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(shell.pid, signal.SIGKILL)
+        if status:
+            raise RuntimeError(f"{commands}exit status {status}\n{faults.read_text()}")
+        return said.read_text()
 
 
 def selected(output: str, expression: str) -> str:

@@ -24,7 +24,7 @@ _NAMES = [pages.name_of(path) for path in PAGES]
 # Lines of prose around a figure that may say what it is.
 _NEAR = 3
 _AMPLIFICATION = re.compile(
-    r"write[- ]amplification\D{0,30}?\d+\.\d|\bWA\D{0,12}\d+\.\d", re.IGNORECASE
+    r"write[- ]amplification\D{0,30}?\d+\.\d|\bWA\b\D{0,12}\d+\.\d", re.IGNORECASE
 )
 _UNSETTLED = re.compile(r"transient|not settled|too.short", re.IGNORECASE)
 _IN_SETTLED = re.compile(r"in a\s+settled\s+drive")

@@ -195,6 +195,26 @@ impl Bytes {
     pub fn with_unit(text: &str) -> Option<Self> {
         if text.trim_end().ends_with(['b', 'B']) { parse_size(text).map(Self) } else { None }
     }
+
+    /// The size to a tenth of its unit, for people.
+    ///
+    /// ```
+    /// # use flashwright_block::Bytes;
+    /// assert_eq!(Bytes(120_795_136).rounded(), "115.2 MiB");
+    /// assert_eq!(Bytes(2048).rounded(), "2.0 KiB");
+    /// assert_eq!(Bytes(512).rounded(), "512 B");
+    /// ```
+    #[must_use]
+    pub fn rounded(self) -> String {
+        let Some((unit, shift)) =
+            [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)].into_iter().find(|(_, shift)| self.0 >> shift > 0)
+        else {
+            return format!("{} B", self.0);
+        };
+        #[allow(clippy::cast_precision_loss)]
+        let number = self.0 as f64 / (1u64 << shift) as f64;
+        format!("{number:.1} {unit}")
+    }
 }
 
 /// Writes the value in the largest of `units` that needs at most three decimals, so that parsing it back is exact.

@@ -45,8 +45,9 @@ pub(crate) struct Plane {
     pub copies: u32,
     /// Pages of its good blocks that hold no valid page; blocks that only an SLC cache uses don't count.
     pub room: i64,
-    /// Turns that it misses because it is short of room: see [`crate::planes`].
+    /// Turns of a stream that it misses because it is short of room, and the stream: see [`crate::planes`].
     pub missing_turns: u32,
+    pub missing_stream: u8,
     /// Whether blocks of it are retired.
     retired: bool,
     /// Host pages written since the schedule was last consulted, if it is consulted.
@@ -114,6 +115,7 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 copies: 0,
                 room: 0,
                 missing_turns: 0,
+                missing_stream: 0,
                 retired: false,
                 written: 0,
                 slc,
@@ -291,6 +293,12 @@ impl Plane {
         let mut blocks = (self.first_block.0..).take(flash.geometry().blocks_per_plane() as usize).map(BlockId);
         self.retired = blocks.any(|block| flash.nand().condition(block) == Condition::Retired);
         (self.room, self.missing_turns) = (self.count_room(flash), 0);
+    }
+
+    /// Whether it misses its turn for a page of this stream.
+    #[inline(always)]
+    pub fn misses_turn(&self, stream: u8) -> bool {
+        self.missing_turns > 0 && self.missing_stream == stream
     }
 
     /// Its `room`, by a search.

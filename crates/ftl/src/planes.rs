@@ -11,8 +11,8 @@
 //! these run out of room. With `placement.allocation = "by-room"`, a *round* is a few pages for each plane in turn; where room is uneven
 //! after a round, the next one begins with another plane, drawn at random, so that lasting copies go to other planes. All planes still get as many
 //! pages in a round: their frontiers fill together, so they open blocks, and clean, at the same time, as the dies of a superblock do. Only a plane that
-//! is short of whole blocks, because it lost some or by much bad luck, misses turns: as many as a block has pages, so that afterwards it fills its
-//! blocks with the others again. A round costs O(planes), so a write costs O(1) amortised.
+//! is short of whole blocks, because it lost some or by much bad luck, misses turns of one stream: as many as a block has pages, each counted
+//! in its round, so that afterwards it fills its blocks with the others again. A round costs O(planes), so a write costs O(1) amortised.
 
 use crate::cleaner::{Cleaner, Exhausted, PageMapped};
 use crate::plane::{Plane, planes};
@@ -101,35 +101,34 @@ impl Planes {
         turn.next = after(mine, planes);
         if self.watches_room {
             turn.left -= 1;
-            if turn.left == 0 || self.all[self.order[mine] as usize].missing_turns > 0 {
+            if turn.left == 0 || self.all[self.order[mine] as usize].misses_turn(stream) {
                 return self.turn_by_room(mine, stream);
             }
         }
         mine
     }
 
-    /// The first plane from `first` on that misses no turn. After the last page of a round, looks at the room of all planes.
+    /// The first plane from `mine` on that misses no turn. A missed turn counts in its round, so that frontiers stay in step. After the last
+    /// turn of a round, looks at the room of all planes.
     #[inline(never)]
-    fn turn_by_room(&mut self, first: usize, stream: u8) -> usize {
+    fn turn_by_room(&mut self, mut mine: usize, stream: u8) -> usize {
         let planes = self.order.len();
-        let is_last = self.turn[usize::from(stream)].left == 0;
-        let is_uneven = is_last && self.look_at_room();
-        let mut mine = first;
-        for _ in 0..planes {
+        loop {
+            if self.turn[usize::from(stream)].left == 0 {
+                let skipped = if self.look_at_room(stream) { 1 + self.draw() as usize % (planes - 1) } else { 0 };
+                let next = ((mine + 1 + skipped) % planes) as u32;
+                self.turn[usize::from(stream)] = Turn { next, left: self.round };
+            }
             let plane = &mut self.all[self.order[mine] as usize];
-            if plane.missing_turns == 0 {
-                break;
+            if !plane.misses_turn(stream) {
+                return mine;
             }
             plane.missing_turns -= 1;
-            mine = after(mine, planes) as usize;
+            let turn = &mut self.turn[usize::from(stream)];
+            mine = turn.next as usize;
+            turn.next = after(mine, planes);
+            turn.left -= 1;
         }
-        let skipped = if is_uneven { 1 + self.draw() as usize % (planes - 1) } else { 0 };
-        let turn = &mut self.turn[usize::from(stream)];
-        turn.next = ((mine + 1 + skipped) % planes) as u32;
-        if is_last {
-            turn.left = self.round;
-        }
-        mine
     }
 
     fn draw(&mut self) -> u64 {
@@ -139,8 +138,8 @@ impl Planes {
         self.drawn
     }
 
-    /// Whether the room of some plane falls short of the mean; those that fall short by much miss turns.
-    fn look_at_room(&mut self) -> bool {
+    /// Whether the room of some plane falls short of the mean; those that fall short by much miss turns of this stream.
+    fn look_at_room(&mut self, stream: u8) -> bool {
         let sum: i64 = self.all.iter().map(|plane| plane.room).sum();
         let mean = sum.div_euclid(self.all.len() as i64);
         let short = SHORT_BLOCKS * i64::from(self.pages_per_block);
@@ -148,7 +147,7 @@ impl Planes {
         for plane in &mut self.all {
             is_uneven |= plane.room < mean - self.uneven;
             if plane.room < mean - short && plane.missing_turns == 0 {
-                plane.missing_turns = self.pages_per_block;
+                (plane.missing_turns, plane.missing_stream) = (self.pages_per_block, stream);
             }
         }
         is_uneven

@@ -32,9 +32,9 @@ struct Reference {
     /// Planes in turn.
     order: Vec<u32>,
     turn: usize,
-    /// By plane: turns that it misses. Pages written in this round, and the state of the draws.
+    /// By plane: turns that it misses. Turns of this round, and the state of the draws.
     misses: Vec<u32>,
-    written: i64,
+    turns: i64,
     drawn: u64,
     blocks: Vec<Block>,
     /// The open block of each plane for the host and for cleaning.
@@ -62,7 +62,7 @@ impl Reference {
             order: placement.order.planes(&geometry, 1),
             turn: 0,
             misses: vec![0; geometry.planes() as usize],
-            written: 0,
+            turns: 0,
             drawn: 1,
             blocks: (0..blocks).map(|at| Block { free: true, since: at as u64, ..Block::default() }).collect(),
             frontiers: vec![[None; 2]; geometry.planes() as usize],
@@ -122,39 +122,43 @@ impl Reference {
     }
 
     /// The next plane in turn that misses none. A round is a sixteenth of a block for each plane; after it, planes two blocks below the mean room
-    /// miss turns for a block's pages, and if one is a sixteenth of a block below it, the next round begins with a plane that is drawn.
+    /// miss turns for a block's pages, and if one is a sixteenth of a block below it, the next round begins with a plane that is drawn. A
+    /// missed turn counts in its round.
     fn turn_by_room(&mut self) -> usize {
-        let planes = self.order.len();
-        let (pages, part) = (self.np() as i64, (self.np() as i64 / 16).max(1));
-        self.written += 1;
-        let mut skipped = 0;
-        if planes > 1 && self.written == part * planes as i64 {
-            self.written = 0;
-            let rooms: Vec<i64> = (0..planes).map(|plane| self.room(plane)).collect();
-            let mean = rooms.iter().sum::<i64>().div_euclid(planes as i64);
-            for (plane, room) in rooms.iter().enumerate() {
-                if *room < mean - 2 * pages && self.misses[plane] == 0 {
-                    self.misses[plane] = pages as u32;
-                }
-            }
-            if rooms.iter().any(|room| *room < mean - part) {
-                self.drawn ^= self.drawn << 13;
-                self.drawn ^= self.drawn >> 7;
-                self.drawn ^= self.drawn << 17;
-                skipped = 1 + self.drawn as usize % (planes - 1);
-            }
-        }
-        let mut turn = self.turn;
-        for _ in 0..planes {
+        loop {
+            let turn = self.turn;
+            self.turn = (turn + 1 + self.end_of_round()) % self.order.len();
             let misses = &mut self.misses[self.order[turn] as usize];
             if *misses == 0 {
-                break;
+                return turn;
             }
             *misses -= 1;
-            turn = (turn + 1) % planes;
         }
-        self.turn = (turn + 1 + skipped) % planes;
-        turn
+    }
+
+    /// Counts a turn; the turns to leave out after it.
+    fn end_of_round(&mut self) -> usize {
+        let planes = self.order.len();
+        let (pages, part) = (self.np() as i64, (self.np() as i64 / 16).max(1));
+        self.turns += 1;
+        if planes == 1 || self.turns < part * planes as i64 {
+            return 0;
+        }
+        self.turns = 0;
+        let rooms: Vec<i64> = (0..planes).map(|plane| self.room(plane)).collect();
+        let mean = rooms.iter().sum::<i64>().div_euclid(planes as i64);
+        for (plane, room) in rooms.iter().enumerate() {
+            if *room < mean - 2 * pages && self.misses[plane] == 0 {
+                self.misses[plane] = pages as u32;
+            }
+        }
+        if rooms.iter().all(|room| *room >= mean - part) {
+            return 0;
+        }
+        self.drawn ^= self.drawn << 13;
+        self.drawn ^= self.drawn >> 7;
+        self.drawn ^= self.drawn << 17;
+        1 + self.drawn as usize % (planes - 1)
     }
 
     /// Cleans until the host's frontier has room; returns false after twice as many cleans as blocks without a gain.

@@ -374,6 +374,7 @@ impl Simulation {
     /// without an error.
     pub fn step(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<bool, RunError> {
         let started = cpu_seconds();
+        let is_run = matches!(self.phase, Phase::Warmup | Phase::Measured);
         let result = match self.phase {
             Phase::Precondition => self.step_precondition(budget),
             Phase::Settling => self.step_settling(source, budget),
@@ -381,7 +382,7 @@ impl Simulation {
             Phase::Measured => self.step_measured(source, budget),
             Phase::Done => Ok(()),
         };
-        if matches!(self.phase, Phase::Warmup | Phase::Measured | Phase::Done) {
+        if is_run {
             self.cpu_s += cpu_seconds() - started;
         }
         result.map(|()| self.phase == Phase::Done)

@@ -6,6 +6,7 @@ use flashwright_block::Seed;
 use flashwright_sim::{Pace, RunSettings, Simulation, SourceSpec, Window};
 use flashwright_ssd::{Config, DriveConfig};
 use serde_json::Value;
+use std::time::Instant;
 
 const SMALL: &str = "[geometry]\nchannels = 2\ndies-per-channel = 2\nblocks-per-plane = 64\npages-per-block = 32\n\
                      [capacity]\nutilization = 0.8\n";
@@ -20,11 +21,16 @@ fn play(config: &DriveConfig, workload: &str, depth: u32, warmup: u64, requests:
 }
 
 fn played(config: &DriveConfig, workload: &str, depth: u32, warmup: u64, requests: u64) -> Simulation {
+    played_in_steps(config, workload, [u64::from(depth), warmup, requests, 1000])
+}
+
+/// With depth, requests of the warm-up and those measured, and the most of a step.
+fn played_in_steps(config: &DriveConfig, workload: &str, [depth, warmup, requests, step]: [u64; 4]) -> Simulation {
     let settings = RunSettings {
         workload: workload.into(),
         seed: Seed(3),
         precondition: "sequential".parse().unwrap(),
-        pace: Pace::Closed { depth },
+        pace: Pace::Closed { depth: u32::try_from(depth).unwrap() },
         warmup_requests: warmup,
         requests: Some(requests),
         window: Window::Requests(100),
@@ -34,7 +40,7 @@ fn played(config: &DriveConfig, workload: &str, depth: u32, warmup: u64, request
     };
     let mut run = Simulation::new(config, settings).unwrap();
     let mut source = SourceSpec::Workload(workload.parse().unwrap()).open(run.ssd(), Seed(3)).unwrap();
-    while !run.step(&mut source, 1000).unwrap() {}
+    while !run.step(&mut source, step).unwrap() {}
     run
 }
 
@@ -55,6 +61,17 @@ fn parts_are_busy_with_what_is_measured() {
             assert!((first + second - both).abs() < 1.0, "{model}: {first} ns and {second} ns, together {both} ns");
         }
     }
+}
+
+/// A short run after long preconditioning costs next to nothing.
+#[test]
+fn preconditioning_is_no_cost_of_the_run() {
+    let config = config(&["geometry.blocks-per-plane=2048", "timing.model=none"]);
+    let before = Instant::now();
+    let mut run = played_in_steps(&config, "uniform:write=1", [1, 0, 1, u64::MAX]);
+    let json = run.report().unwrap().report.to_value();
+    let (whole, of_run) = (before.elapsed().as_secs_f64(), json["run"]["cpu_s"].as_f64().unwrap());
+    assert!(of_run < whole / 10.0, "{of_run} s of {whole} s");
 }
 
 /// Watts of the windows, times their length, are the energy of the run; and power follows the load.

@@ -1,6 +1,7 @@
 //! Whether the tables of a drive fit the memory of the machine that simulates it, before any of them is made: a table that
 //! can't be allocated ends the process, and one that is only promised has it killed later.
 
+use flashwright_block::Bytes;
 use flashwright_config::{DriveConfig, SettingError};
 use flashwright_ftl::durable::{PageState, Programmed};
 use flashwright_ftl::{FtlSettings, Keeps};
@@ -68,19 +69,11 @@ fn problem_with(config: &DriveConfig, needed: u64, left: Left) -> Option<Setting
         what: format!(
             "found {pages} pages, whose tables need {} of memory ({each:.1} B a page), expected no more than the {} that \
              {}; a drive with fewer blocks, or with larger pages, needs less",
-            rounded(needed),
-            rounded(left.bytes),
+            Bytes(needed).rounded(),
+            Bytes(left.bytes).rounded(),
             left.limit
         ),
     })
-}
-
-/// A size to a tenth of its unit.
-fn rounded(bytes: u64) -> String {
-    let (scale, unit) = if bytes < 1 << 30 { (1u64 << 20, "MiB") } else { (1 << 30, "GiB") };
-    #[allow(clippy::cast_precision_loss)]
-    let number = bytes as f64 / scale as f64;
-    format!("{number:.1} {unit}")
 }
 
 /// What the machine, the control group and the limits of the process leave; what the system does not say is left out.

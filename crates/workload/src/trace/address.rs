@@ -206,8 +206,8 @@ fn looked_at(requests: &u64, whole: &bool) -> String {
     format!("the trace's {}{requests} requests", if *whole { "" } else { "first " })
 }
 
-fn size(sectors: &u64) -> Bytes {
-    Bytes(sectors.saturating_mul(SECTOR_BYTES))
+fn size(sectors: &u64) -> String {
+    Bytes(sectors.saturating_mul(SECTOR_BYTES)).rounded()
 }
 
 impl From<MapError> for SourceError {

@@ -190,7 +190,9 @@ def _even(found: life.EvenWear, rate: _Rate | None) -> str:
         by += f" ({units.number(found.interval[0])} to {units.number(found.interval[1])})"
     if rate is not None:
         takes += f", {in_years(found.end.years(rate.bytes_per_s))} at {decimal(rate.bytes_per_s)}/s"
-    state = "settled" if found.settled == "settled" else f"NOT settled: {found.settled}"
+    state = {"settled": "settled", "never-cleaned": "without cleaning"}.get(
+        found.settled, f"NOT settled: {found.settled}"
+    )
     return f"{takes} if all blocks wear evenly: {found.end.cycles:,} cycles x flash / {by}, {state}"
 
 
