@@ -41,7 +41,7 @@ SIZES = {
     "4TiB": (16384, "4 KiB"),
     "16TiB": (16384, "16 KiB"),
 }
-# Planes clean together, once for every 65,536 writes (a block of each): over fewer writes the amplification depends on the phase.
+# Planes clean together, once for every 65,536 writes (a block of each); over few such rounds the phase shows.
 WRITES = 8_000_000
 
 

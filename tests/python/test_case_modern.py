@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -455,3 +456,18 @@ def test_where_nothing_discriminates_nothing_is_claimed() -> None:
         found.verdict == "unknown" and "whether another burst finds room does not show" in found.why
     )
     assert math.isfinite(found.figures["flush_of_small_ns"])
+
+
+def test_a_life_that_takes_hours_is_cut_off_and_says_so(command: Cli, tmp_path: Path) -> None:
+    """A whole life of 3,000 cycles: the answer so far, and how to get the rest."""
+    saved = tmp_path / "life.saved"
+    run = ("lifetime", "simulate", "default", "--cycles", "3000", "--workload", "uniform:write=1")
+    said = command(*run, "--time-limit", "0.5", "--checkpoint", saved, "--json", "-")
+    assert said.status == 0
+    document = json.loads(said.out)
+    assert document["ended"] == "interrupted" and 0 < document["budget_used"] < 0.5
+    assert "the time limit has passed at" in said.err and "lifetime forecast" in said.err
+    more = command("lifetime", "simulate", "--resume", saved, "--time-limit", "0.5", "--json", "-")
+    assert json.loads(more.out)["budget_used"] > document["budget_used"]
+    said = command(*run, "--time-limit", "0")
+    assert said.status == 2 and "--time-limit: found 0, expected seconds above 0" in said.err

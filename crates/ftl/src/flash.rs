@@ -162,6 +162,11 @@ impl Flash {
     pub fn pages_valid(&self, block: BlockId) -> u32 {
         u32::from(self.pages_valid[block.index()])
     }
+    /// Valid pages of all blocks. O(blocks).
+    #[must_use]
+    pub fn pages_valid_in_all(&self) -> u64 {
+        self.pages_valid.iter().map(|pages| u64::from(*pages)).sum()
+    }
 
     /// The placement stream for which `block` was last opened; 0 for schemes without streams.
     #[inline(always)]

@@ -105,6 +105,21 @@ pub struct OutOfSpace {
     pub pages_total: u64,
 }
 
+impl OutOfSpace {
+    /// The state of a drive with so many erased blocks. O(blocks).
+    #[cold]
+    pub(crate) fn new(blocks_free: usize, flash: &Flash) -> Self {
+        let geometry = flash.geometry();
+        Self {
+            blocks_free: blocks_free as u64,
+            blocks_retired: u64::from(flash.nand().blocks_retired()),
+            blocks_total: u64::from(geometry.blocks()),
+            pages_valid: flash.pages_valid_in_all(),
+            pages_total: u64::from(geometry.pages()),
+        }
+    }
+}
+
 /// A contradiction found by an audit: always a bug of the simulator.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{0}")]

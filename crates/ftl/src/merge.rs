@@ -163,16 +163,7 @@ impl ErasedBlocks {
     /// The error of a drive without a free block.
     #[cold]
     pub fn exhausted(&self, flash: &Flash) -> OutOfSpace {
-        let geometry = flash.geometry();
-        let blocks = || (0..geometry.blocks()).map(BlockId);
-        OutOfSpace {
-            blocks_free: self.len() as u64,
-            blocks_retired: blocks().filter(|block| flash.nand().condition(*block) == Condition::Retired).count()
-                as u64,
-            blocks_total: u64::from(geometry.blocks()),
-            pages_valid: blocks().map(|block| u64::from(flash.pages_valid(block))).sum(),
-            pages_total: u64::from(geometry.pages()),
-        }
+        OutOfSpace::new(self.len(), flash)
     }
 
     /// Checks that every block is erased, retired, bad, or in use exactly once; `in_use` lists the used blocks and
@@ -242,8 +233,7 @@ pub(crate) fn audit_map(
             )));
         }
     }
-    let blocks = (0..flash.geometry().blocks()).map(BlockId);
-    let valid: u64 = blocks.map(|block| u64::from(flash.pages_valid(block))).sum();
+    let valid = flash.pages_valid_in_all();
     if valid != mapped {
         violations.push(Violation(format!("{mapped} logical pages are mapped, but {valid} flash pages are valid")));
     }

@@ -19,7 +19,7 @@ use crate::plane::{Plane, planes};
 use crate::schemes::SchemeContext;
 use crate::{Allocation, Flash, OutOfSpace, Progress, Violation};
 use flashwright_block::Nanos;
-use flashwright_nand::{BlockId, Condition, Lpn, PlaneId, Ppn};
+use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// The part of a block that a plane gets in a round, and by which its room may fall short of the mean before the next round begins
@@ -170,7 +170,7 @@ impl Planes {
                 return Ok(at);
             }
         }
-        Err(self.out_of_space(flash))
+        Err(OutOfSpace::new(self.all.iter().map(|plane| plane.pool.len()).sum(), flash))
     }
 
     /// See [`Cleaner::make_room`].
@@ -272,21 +272,6 @@ impl Planes {
             plane.audit(at, flash, violations);
         }
         self.cleaner.audit(&self.all, violations);
-    }
-
-    /// The error for a page that no plane can take, with the state of the drive.
-    #[cold]
-    fn out_of_space(&self, flash: &Flash) -> OutOfSpace {
-        let geometry = flash.geometry();
-        let blocks = || (0..geometry.blocks()).map(BlockId);
-        OutOfSpace {
-            blocks_free: self.all.iter().map(|plane| plane.pool.len() as u64).sum(),
-            blocks_retired: blocks().filter(|block| flash.nand().condition(*block) == Condition::Retired).count()
-                as u64,
-            blocks_total: u64::from(geometry.blocks()),
-            pages_valid: blocks().map(|block| u64::from(flash.pages_valid(block))).sum(),
-            pages_total: u64::from(geometry.pages()),
-        }
     }
 }
 

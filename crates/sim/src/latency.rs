@@ -285,9 +285,10 @@ mod tests {
             prop_assert!(found.abs_diff(exact) as f64 <= exact as f64 / 1000.0 + 1.0, "{found} against {exact}");
         }
 
-        /// The cells and what is read off them are those of the histogram that the distribution is made with.
+        /// The cells and what is read off them are those of the histogram that the distribution is made with, for times of up to nine years: squares
+        /// of longer ones add up to more than 128 bits.
         #[test]
-        fn cells_are_those_of_an_hdr_histogram(times in prop::collection::vec((0u32..64, any::<u64>()), 1..300), q in 0.0f64..1.1) {
+        fn cells_are_those_of_an_hdr_histogram(times in prop::collection::vec((0u32..64, 0..1u64 << 59), 1..300), q in 0.0f64..1.1) {
             let (mut latency, mut histogram) = (Latency::default(), Histogram::<u64>::new(3).unwrap());
             for (bits, nanos) in times {
                 latency.record(nanos >> bits >> 1);

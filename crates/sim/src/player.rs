@@ -187,7 +187,8 @@ impl Player {
     ///
     /// # Errors
     /// [`PlayError`] of the first request that failed or was refused, of the source, or of a dead device. Unless the
-    /// device is dead, nothing is in flight then, and `done` has seen every completion.
+    /// device is dead or worn out, nothing is in flight then, and `done` has seen every completion. A device that wore out ends the run: what
+    /// waits behind the write that it refused, millions of requests in an open loop that it can't follow, is not played.
     pub fn play<D: BlockDevice, S: RequestSource + ?Sized>(
         &mut self,
         device: &mut D,
@@ -304,6 +305,11 @@ impl Player {
         Ok(())
     }
 
+    /// Whether the first failure is that of a worn-out device.
+    fn is_worn_out(&self) -> bool {
+        matches!(self.failure.as_deref(), Some(IoError::WornOut { .. }))
+    }
+
     /// Ends a call of [`Player::play`]: waits for requests in flight if this is the last call or something failed, and
     /// returns how it ended.
     fn end<D: BlockDevice>(
@@ -315,7 +321,7 @@ impl Player {
     ) -> Result<Step, PlayError> {
         let ends = waits || self.stopped || self.failure.is_some() || issued.is_err();
         let mut waited = Ok(());
-        while ends && self.outstanding > 0 && waited.is_ok() {
+        while ends && self.outstanding > 0 && waited.is_ok() && !self.is_worn_out() {
             waited = self.complete_one(device, Nanos(u64::MAX), &mut done).map(|_| ());
         }
         // The first failure is the one reported.

@@ -14,7 +14,7 @@ use crate::settle::Verdict;
 use crate::simulation::Simulation;
 use flashwright_block::{RequestKind, grouped};
 use flashwright_ftl::{Ftl, OpKind};
-use flashwright_nand::{BlockId, Lpn};
+use flashwright_nand::Lpn;
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -388,8 +388,7 @@ fn pages_with_data(ssd: &Ssd) -> u64 {
 
 /// As many logical pages hold data, at most. O(blocks).
 pub(crate) fn logical_pages_with_data(ssd: &Ssd) -> u64 {
-    let flash = ssd.flash();
-    let valid: u64 = (0..flash.geometry().blocks()).map(|block| u64::from(flash.pages_valid(BlockId(block)))).sum();
+    let valid = ssd.flash().pages_valid_in_all();
     let of_map = ssd.reserve().map_or(0, |reserve| reserve.map_pages);
     let in_ram = ssd.ram().map_or(0, |ram| u64::from(ram.pages()));
     (valid.saturating_sub(of_map) + in_ram).min(u64::from(ssd.logical_pages()))

@@ -31,11 +31,15 @@ fn drive(blocks: u32, pages: u32, cycles: u32, more: &[&str]) -> DriveConfig {
 }
 
 fn begin(config: &DriveConfig, workload: &str, verify: bool) -> (Simulation, Source) {
+    begin_with(config, workload, verify, Pace::Closed { depth: 1 })
+}
+
+fn begin_with(config: &DriveConfig, workload: &str, verify: bool, pace: Pace) -> (Simulation, Source) {
     let settings = RunSettings {
         workload: workload.to_owned(),
         seed: Seed(1),
         precondition: Precondition::Sequential,
-        pace: Pace::Closed { depth: 1 },
+        pace,
         warmup_requests: 0,
         requests: None,
         window: Window::Off,
@@ -242,4 +246,23 @@ fn wear_policies_lengthen_the_life_of_a_drive_with_static_data() {
             assert!(life.moved > 0.0, "{policy} moved nothing");
         }
     }
+}
+
+/// In an open loop that the drive can't follow, millions of requests arrive before the write ends that the drive refused. They are not played:
+/// the run ends within a few thousand requests, at the same one whatever the steps of its player.
+#[test]
+fn an_overloaded_drive_ends_soon_after_it_refuses_a_write() {
+    let config = drive(64, 32, 2, &["timing.model=serial"]);
+    let play = |step: u64| {
+        let workload = "uniform:write=1,rate=50000";
+        let (mut run, mut source) = begin_with(&config, workload, false, Pace::Open { time_scale: 1.0 });
+        while !run.step(&mut source, step).unwrap() {}
+        let report = run.report().unwrap().report.to_value();
+        assert_eq!(report["ended"], "worn-out");
+        (report["measured"]["requests"].as_u64().unwrap(), report["measured"]["duration_ns"].as_u64().unwrap())
+    };
+    let (requests, nanos) = play(1000);
+    assert_eq!(play(10_000), (requests, nanos));
+    // As many arrive while the drive works.
+    assert!(requests + 4096 < nanos / 20_000, "{requests} requests in {nanos} ns");
 }

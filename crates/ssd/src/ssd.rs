@@ -860,6 +860,12 @@ impl Ssd {
         Outcome { start: Nanos(start), end: Nanos(end), effects, reads_unmapped, delay }
     }
 
+    /// Whether it has refused a write for lack of room, which whoever submitted the write does not know yet.
+    #[must_use]
+    pub fn is_worn_out(&self) -> bool {
+        self.failed.iter().any(|(_, error)| matches!(**error, IoError::WornOut { .. }))
+    }
+
     /// Keeps the error of a request that failed, if it did.
     #[cold]
     #[inline(never)]

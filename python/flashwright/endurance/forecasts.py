@@ -76,6 +76,7 @@ def play_to_end(
     *,
     progress: Callable[[Progress], None] | None = None,
     stop_after: int | None = None,
+    time_limit_s: float | None = None,
     checkpoint: Path | None = None,
     checkpoint_every: float | None = None,
 ) -> RunResult:
@@ -87,7 +88,7 @@ def play_to_end(
         Of :func:`begin`, or a saved one.
     progress : callable, optional
         Called a few times a second; ``done`` is erases, ``total`` those that all blocks take together.
-    stop_after, checkpoint, checkpoint_every
+    stop_after, time_limit_s, checkpoint, checkpoint_every
         As :meth:`Run.go` takes them. A run that is saved and taken up again comes to the same end.
 
     Returns
@@ -124,6 +125,7 @@ def play_to_end(
     return run.go(
         progress=told,
         stop_after=stop_after,
+        time_limit_s=time_limit_s,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
     )

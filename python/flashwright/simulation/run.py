@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -279,6 +280,7 @@ class Run:
         *,
         progress: Callable[[Progress], None] | None = None,
         stop_after: int | None = None,
+        time_limit_s: float | None = None,
         checkpoint: Path | None = None,
         checkpoint_every: float | None = None,
         label: str | None = None,
@@ -291,6 +293,8 @@ class Run:
             Called a few times a second.
         stop_after : int, optional
             Stop once this many requests were played in all, warm-up and earlier parts included.
+        time_limit_s : float, optional
+            Stop after so many seconds, or as soon after as something is measured.
         checkpoint : Path, optional
             Where the run is saved when it stops before its end, Ctrl-C included.
         checkpoint_every : float, optional
@@ -311,7 +315,7 @@ class Run:
         if checkpoint is not None:
             self._core.expect_to_save()
         try:
-            done = self._loop(progress, stop_after, checkpoint, checkpoint_every)
+            done = self._loop(progress, stop_after, time_limit_s, checkpoint, checkpoint_every)
         except KeyboardInterrupt:
             if checkpoint is not None:
                 self.unsaved = write_or_warn(checkpoint, self._sealed(), "the run")
@@ -336,12 +340,16 @@ class Run:
         self,
         progress: Callable[[Progress], None] | None,
         stop_after: int | None,
+        time_limit_s: float | None,
         checkpoint: Path | None,
         checkpoint_every: float | None,
     ) -> bool:
         """Step on; true at the end of the run, false where it stops before."""
         budget, saved = _STEP_MIN, time.monotonic()
+        ends = math.inf if time_limit_s is None else saved + time_limit_s
         while True:
+            if time.monotonic() >= ends and self.progress().phase == "measured":
+                return False
             steps = budget
             if stop_after is not None:
                 now = self.progress()

@@ -411,7 +411,7 @@ impl Ftl for Dftl {
         }
         self.map.audit(flash, violations);
         let blocks = || (0..flash.geometry().blocks()).map(BlockId);
-        let valid: u64 = blocks().map(|block| u64::from(flash.pages_valid(block))).sum();
+        let valid = flash.pages_valid_in_all();
         let expected = mapped + self.map.directory.len() as u64;
         if valid != expected {
             violations.push(Violation(format!(

@@ -199,8 +199,7 @@ impl Ftl for PageMap {
                 )));
             }
         }
-        let geometry = flash.geometry();
-        let valid: u64 = (0..geometry.blocks()).map(|block| u64::from(flash.pages_valid(BlockId(block)))).sum();
+        let valid = flash.pages_valid_in_all();
         if valid != mapped {
             violations.push(Violation(format!("{mapped} logical pages are mapped, but {valid} flash pages are valid")));
         }

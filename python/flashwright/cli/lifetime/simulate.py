@@ -30,7 +30,7 @@ from flashwright.simulation.ssd import Ssd
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 
-__all__ = ["by_forecast", "forecast", "simulate", "to_the_end"]
+__all__ = ["forecast", "simulate"]
 
 # The drive's end ends the run, and nobody knows beforehand which request that is.
 _RunOptions = Annotated[RunOptions, LeftOut("requests", "closeup")]
@@ -65,6 +65,16 @@ _WriteRate = Annotated[
 ]
 
 
+_TimeLimit = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        help="Stop after so long, and answer from what was played; a life takes hours of play on a large drive.",
+        rich_help_panel="Scope",
+    ),
+]
+
+
 @add_options
 def simulate(
     run: _RunOptions,
@@ -73,9 +83,15 @@ def simulate(
     device: _Device = None,
     cycles: _Cycles = None,
     write_rate: _WriteRate = None,
+    time_limit: _TimeLimit = _TIME_LIMIT_S,
 ) -> int:
     """Play a workload until the drive can't be written any more, and say what it took."""
-    return to_the_end(run, output, saving, device, cycles, write_rate)
+    ends = _ends(time_limit)
+    saving.check()
+    output.check(saving.checkpoint)
+    _check_rate(write_rate)
+    made = _begin(run, output, saving, device, cycles)
+    return _to_the_end(made, output, _rate(write_rate, made), saving, ends)
 
 
 @add_options
@@ -104,67 +120,33 @@ def forecast(
             "--against-full", help="Play on to the end and say the error.", rich_help_panel="Scope"
         ),
     ] = False,
-    time_limit: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            help="Stop after so long, and forecast from what was played; a life takes hours of play on a large drive.",
-            rich_help_panel="Scope",
-        ),
-    ] = _TIME_LIMIT_S,
+    time_limit: _TimeLimit = _TIME_LIMIT_S,
 ) -> int:
     """Say at once how long a drive lasts if it wears evenly, then play it until its end can be extrapolated.
 
     The first answer is cycles x flash / write amplification. The second sees how unevenly blocks wear.
     """
-    return by_forecast(
-        run, output, device, cycles, write_rate, measure_share, against_full, time_limit
-    )
-
-
-def to_the_end(
-    run: RunOptions,
-    output: ResultOptions,
-    saving: SavingOptions,
-    device: str | None,
-    cycles: int | None,
-    write_rate: str | None,
-) -> int:
-    """Play a drive to its end, and give the exit status."""
-    saving.check()
-    output.check(saving.checkpoint)
-    _check_rate(write_rate)
-    made = _begin(run, output, saving, device, cycles)
-    return _to_the_end(made, output, _rate(write_rate, made), saving)
-
-
-def by_forecast(
-    run: RunOptions,
-    output: ResultOptions,
-    device: str | None,
-    cycles: int | None,
-    write_rate: str | None,
-    share: float,
-    against_full: bool,
-    time_limit: float = _TIME_LIMIT_S,
-) -> int:
-    """Play a part of a drive's life and extrapolate, and give the exit status."""
     output.check()
     _check_rate(write_rate)
-    if not 0 <= share < 1:
-        raise WorkloadError(f"--measure-share: found {share}, expected 0 to below 1", "")
-    if not time_limit > 0:
-        raise WorkloadError(f"--time-limit: found {time_limit:g}, expected seconds above 0", "")
-    ends = time.monotonic() + time_limit
+    if not 0 <= measure_share < 1:
+        raise WorkloadError(f"--measure-share: found {measure_share}, expected 0 to below 1", "")
+    ends = _ends(time_limit)
     made = _begin(run, output, SavingOptions(), device, cycles, timed=False)
     rate = _rate(write_rate, made)
     try:
         even = _at_once(run, made, output, rate, _EVEN_SHARE * time_limit)
         left = math.inf if against_full else max(ends - time.monotonic(), 0.0)
-        return _fast_forward(made, output, rate, share, against_full, even, left)
+        return _fast_forward(made, output, rate, measure_share, against_full, even, left)
     except KeyboardInterrupt:
         errors.note("interrupted before there was a forecast")
         return 130
+
+
+def _ends(time_limit: float) -> float:
+    """When a time limit is over, on the monotonic clock."""
+    if not time_limit > 0:
+        raise WorkloadError(f"--time-limit: found {time_limit:g}, expected seconds above 0", "")
+    return time.monotonic() + time_limit
 
 
 def _at_once(
@@ -264,6 +246,7 @@ def _to_the_end(
     output: ResultOptions,
     rate: _Rate | None,
     saving: SavingOptions,
+    ends: float,
 ) -> int:
     interrupted = False
     try:
@@ -272,6 +255,7 @@ def _to_the_end(
                 made,
                 progress=bar.update,
                 stop_after=saving.stop_after,
+                time_limit_s=max(ends - time.monotonic(), 0.0),
                 checkpoint=saving.checkpoint,
                 checkpoint_every=saving.checkpoint_every,
             )
@@ -300,6 +284,11 @@ def _to_the_end(
     if interrupted:
         errors.note("interrupted; the figures cover what was finished")
         return 130
+    if not ended and time.monotonic() >= ends:
+        errors.note(
+            f"the time limit has passed at {units.share(used)} of its erases; --time-limit gives it longer, "
+            "--checkpoint lets it go on later, and `flashwright lifetime forecast` says where it ends"
+        )
     return 1 if result.violations else 0
 
 
