@@ -74,22 +74,43 @@ impl Request {
     }
 }
 
-/// What a request caused in the device. Sums saturate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effects {
-    /// Flash operations, cleaning included.
-    pub flash_ops: u32,
-    /// Blocks erased on its behalf.
-    pub erases: u32,
+/// Writes [`Effects`] from the list of its counts: all that carries them on goes by [`Effects::NAMES`], so a new count is a line
+/// here and a value where the drive fills it in.
+macro_rules! effects {
+    ($($(#[doc = $about:literal])+ $name:ident),+ $(,)?) => {
+        /// What a request caused in the device: counts, each a column of the rows of requests. Sums saturate.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct Effects {
+            $($(#[doc = $about])+ pub $name: u32,)+
+        }
+
+        impl Effects {
+            /// The names of the counts.
+            pub const NAMES: [&str; [$(stringify!($name)),+].len()] = [$(stringify!($name)),+];
+
+            /// The counts, in the order of their names.
+            #[inline(always)]
+            #[must_use]
+            pub fn counts(self) -> [u32; Self::NAMES.len()] {
+                [$(self.$name),+]
+            }
+        }
+
+        impl Add for Effects {
+            type Output = Self;
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                Self { $($name: self.$name.saturating_add(other.$name)),+ }
+            }
+        }
+    };
 }
 
-impl Add for Effects {
-    type Output = Self;
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        let Self { flash_ops, erases } = other;
-        Self { flash_ops: self.flash_ops.saturating_add(flash_ops), erases: self.erases.saturating_add(erases) }
-    }
+effects! {
+    /// Flash operations, cleaning included.
+    flash_ops,
+    /// Blocks erased on its behalf.
+    erases,
 }
 
 impl AddAssign for Effects {

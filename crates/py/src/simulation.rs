@@ -3,6 +3,7 @@
 use crate::errors::{PolicyError, SavedStateError, WorkloadError, guarded, interruptible, run_error};
 use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
+use flashwright_block::Effects;
 use flashwright_sim::{
     OptionsError, Phase, Preconditioned, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source,
     WindowRow,
@@ -325,6 +326,9 @@ fn requests(py: Python<'_>, columns: RequestColumns) -> PyResult<Bound<'_, PyDic
     macro_rules! move_columns {
         ($($name:ident),+) => { $(dict.set_item(stringify!($name), columns.$name.into_pyarray(py))?;)+ };
     }
-    move_columns!(arrival_ns, start_ns, completion_ns, kind, lpn, pages, flash_ops, erases);
+    move_columns!(arrival_ns, start_ns, completion_ns, kind, lpn, pages);
+    for (name, column) in Effects::NAMES.into_iter().zip(columns.effects) {
+        dict.set_item(name, column.into_pyarray(py))?;
+    }
     Ok(dict)
 }

@@ -1,6 +1,6 @@
 //! One row per request, kept on demand.
 
-use flashwright_block::Completion;
+use flashwright_block::{Completion, Effects};
 use serde::{Deserialize, Serialize};
 
 /// One row per request, stored by column.
@@ -14,9 +14,8 @@ pub struct RequestColumns {
     pub kind: Vec<u8>,
     pub lpn: Vec<u32>,
     pub pages: Vec<u32>,
-    /// Flash operations that the request caused, including cleaning.
-    pub flash_ops: Vec<u32>,
-    pub erases: Vec<u32>,
+    /// What the request caused: a column for each of [`Effects::NAMES`].
+    pub effects: [Vec<u32>; Effects::NAMES.len()],
 }
 
 impl RequestColumns {
@@ -27,8 +26,9 @@ impl RequestColumns {
         self.kind.push(completion.request.kind as u8);
         self.lpn.push(first);
         self.pages.push(pages);
-        self.flash_ops.push(completion.effects.flash_ops);
-        self.erases.push(completion.effects.erases);
+        for (column, count) in self.effects.iter_mut().zip(completion.effects.counts()) {
+            column.push(count);
+        }
     }
 }
 

@@ -107,7 +107,8 @@ def cells_of(view: View) -> list[list[float | None]]:
 def _requests(view: View) -> Iterator[Row]:
     data, kept = view.data, view.columns.numbers
     parts = [f"{part['name']} [ns]" for part in data["parts"]]
-    yield ["request", "kind", "pages", *parts, "flash operations", "erases"]
-    names = [data["kinds"], data["pages"], *data["times"], data["operations"], data["erases"]]
+    counts = data["counts"]
+    yield ["request", "kind", "pages", *parts, *(each["name"] for each in counts)]
+    names = [data["kinds"], data["pages"], *data["times"], *(each["values"] for each in counts)]
     for i, (kind, *values) in enumerate(zip(*(kept[name] for name in names), strict=True)):
         yield [data["first"] + i, data["kindNames"][int(kind or 0)], *values]

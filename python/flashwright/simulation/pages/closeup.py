@@ -19,6 +19,14 @@ REQUESTS_MAX_PER_RUN = 2000
 SLOWEST_SHOWN = 12
 
 _KINDS = ("read", "write", "trim", "flush")
+# Columns of the close-up that are no count of what a request caused.
+_OTHERS = ("request", "arrival_ns", "queue_ns", "service_ns", "kind", "lpn", "pages")
+
+
+def _counts(rows: pa.Table) -> dict[str, str]:
+    """The counts of what a request caused, as a page calls them, with their columns."""
+    found = (name for name in rows.column_names if name not in _OTHERS)
+    return {name.replace("_ops", "_operations").replace("_", " "): name for name in found}
 
 
 def closeups(runs: Sequence[RunView], columns: Columns) -> list[Section]:
@@ -55,6 +63,7 @@ def _panel(
         found = drawn[name].to_numpy() if values is None else values
         return columns.add(f"{i}.closeup.{name}", found.astype(np.float64), 9)
 
+    counts = {name: column(of) for name, of in _counts(rows).items()}
     kinds = np.asarray([_KINDS.index(kind) for kind in drawn["kind"].to_pylist()])
     view: dict[str, Any] = {
         "x": axis("request", "index"),
@@ -65,14 +74,17 @@ def _panel(
         "kinds": column("kind", kinds),
         "kindNames": _KINDS,
         "pages": column("pages"),
-        "operations": column("flash_ops"),
-        "erases": column("erases"),
+        "counts": [{"name": name, "values": values} for name, values in counts.items()],
+        "erases": counts["erases"],
     }
     left = rows.num_rows - drawn.num_rows
     views = [{"name": "common scale"} | view, {"name": "each its own", "own": True} | view]
     more = f"The first {text.count(most)} of {text.count(rows.num_rows)}." if left else ""
     table = Table(
-        ["Slowest requests", "Kind", "Pages", "Queueing", "Service", "Flash operations", "Erases"],
+        [
+            *("Slowest requests", "Kind", "Pages", "Queueing", "Service"),
+            *(name.capitalize() for name in counts),
+        ],
         _slowest(rows),
     )
     return Chart(
@@ -101,8 +113,7 @@ def _slowest(rows: pa.Table) -> list[list[Cell]]:
                         ("pages", text.count),
                         ("queue_ns", text.time_ns),
                         ("service_ns", text.time_ns),
-                        ("flash_ops", text.count),
-                        ("erases", text.count),
+                        *((name, text.count) for name in _counts(rows).values()),
                     )
                 ),
             ]

@@ -36,7 +36,7 @@ class RunView(Protocol):
         What a comparison set for this run, by the key that it varied; empty for a run alone.
     closeup
         Consecutive requests, a row each with ``request``, ``queue_ns``, ``service_ns``, ``kind``,
-        ``pages``, ``flash_ops`` and ``erases``; None where nobody asked for them.
+        ``pages``, and a count in each further column; None where nobody asked for them.
     snapshots
         All blocks at moments of the run; None where nobody asked for them.
     """

@@ -53,8 +53,8 @@ const requests = {
       return { colour: hue(part.colour), name: part.name, value: shown(columns[view.times[k]][i], "ns") };
     });
     rows.reverse(); // as they lie on each other
-    for (const name of ["operations", "erases"]) {
-      rows.push({ colour: "transparent", name: name === "erases" ? name : "flash operations", value: grouped(of(name), 0) });
+    for (const { name, values } of view.counts) {
+      rows.push({ colour: "transparent", name, value: grouped(columns[values][i], 0) });
     }
     const pages = of("pages");
     const title = `request ${grouped(wanted, 0)}: ${view.kindNames[of("kinds")]}, ${pages} page${pages === 1 ? "" : "s"}`;

@@ -171,10 +171,12 @@ function blockRows(chart, view) {
 }
 
 function requestRows(chart, view) {
-  const rows = [["request", "kind", "pages", ...view.parts.map(({ name }) => `${name} [ns]`), "flash operations", "erases"]];
-  columns[view.erases].forEach((erases, i) => {
+  const counts = view.counts.map(({ values }) => values);
+  const names = view.counts.map(({ name }) => name);
+  const rows = [["request", "kind", "pages", ...view.parts.map(({ name }) => `${name} [ns]`), ...names]];
+  columns[view.kinds].forEach((kind, i) => {
     const of = (name) => columns[name][i];
-    rows.push([view.first + i, view.kindNames[of(view.kinds)], of(view.pages), ...view.times.map(of), of(view.operations), erases]);
+    rows.push([view.first + i, view.kindNames[kind], of(view.pages), ...view.times.map(of), ...counts.map(of)]);
   });
   return rows;
 }
