@@ -11,7 +11,7 @@ use crate::chips::{ChipsConfig, Programming, Suspends};
 use crate::schema::{BusOrder, Config, TimingConfig};
 use crate::values::Rate;
 use flashwright_block::{Bytes, Nanos};
-use flashwright_ftl::{OP_KINDS, OpKind};
+use flashwright_ftl::{OP_KINDS, OpKind, SlcSettings};
 use serde::{Deserialize, Serialize};
 
 /// Pages that share cells, at most.
@@ -97,9 +97,24 @@ pub struct ChipTimes {
 impl FlashTimes {
     /// The times of a drive whose mapping units, as the translation layer sees them, have `unit` bytes; none if a time of
     /// [`Times`], or a whole operation, exceeds 64 bits of nanoseconds.
-    ///
-    /// The settings are taken apart field by field: a new one does not compile before its meaning here is decided.
     pub(crate) fn of(config: &Config, unit: Bytes) -> Option<Self> {
+        Some(Self {
+            by_kind: Times::of(config)?,
+            chips: ChipTimes::of(config, unit)?,
+            copy_overhead: config.chips.copy_overhead.0,
+            unmapped_read: config.timing.unmapped_read.0,
+        })
+    }
+}
+
+/// Bytes of a transfer of `data` bytes with their `spare` area, if that is transferred too.
+fn with_spare(transfer_spare: bool, data: u64, spare: u64) -> Option<u64> {
+    data.checked_add(if transfer_spare { spare } else { 0 })
+}
+
+// Both views take the settings apart field by field: a new one compiles only when its meaning for each of them is decided.
+impl Times {
+    fn of(config: &Config) -> Option<Self> {
         let &TimingConfig {
             read,
             program,
@@ -110,7 +125,57 @@ impl FlashTimes {
             bus_rate,
             transfer_spare,
             pipelined,
-            unmapped_read,
+            // The drive takes this one.
+            unmapped_read: _,
+            // No durations: which engine there is, and in which order its dies take operations.
+            model: _,
+            die_order: _,
+            passed_max: _,
+        } = &config.timing;
+        let geometry = &config.geometry;
+        let (page, spare) = (geometry.page_size.0, geometry.spare_size.0);
+        // Parts of a clustered page transfer in parallel if they lie on different channels, and one after the other if
+        // they share one. Their array times overlap unless an operation occupies its channel for its whole duration;
+        // then only erases, which move no data, overlap.
+        let in_turn = u64::from(geometry.cluster_dies);
+        let held = if pipelined { 1 } else { in_turn };
+        let array = |time: Nanos| held.checked_mul(time.0);
+        let parts = |bytes| in_turn.checked_mul(bus_rate.transfer(bytes).0);
+        let (page_moves, spare_moves) = (parts(with_spare(transfer_spare, page, spare)?)?, parts(spare)?);
+        // By [`OpKind`]: read, program, erase, read of a spare area.
+        let times = Self {
+            command: command.0,
+            pipelined,
+            bus_order,
+            array: [array(read)?, array(program)?, erase.0, array(oob_read)?],
+            transfer: [page_moves, page_moves, 0, spare_moves],
+        };
+        let whole = |kind: usize| times.command.checked_add(times.array[kind])?.checked_add(times.transfer[kind]);
+        (0..OP_KINDS).all(|kind| whole(kind).is_some()).then_some(times)
+    }
+
+    /// Duration of a single operation on an idle drive.
+    #[inline(always)]
+    #[must_use]
+    pub fn alone(&self, kind: OpKind) -> u64 {
+        self.command + self.array[kind as usize] + self.transfer[kind as usize]
+    }
+}
+
+impl ChipTimes {
+    fn of(config: &Config, unit: Bytes) -> Option<Self> {
+        let &TimingConfig {
+            read,
+            program,
+            erase,
+            oob_read,
+            command,
+            bus_order,
+            bus_rate,
+            transfer_spare,
+            pipelined,
+            // The drive takes this one.
+            unmapped_read: _,
             // No durations: which engine there is, and in which order its dies take operations.
             model: _,
             die_order: _,
@@ -129,52 +194,40 @@ impl FlashTimes {
             cache_program,
             cache_read,
             copyback,
-            copy_overhead,
             trim_rate,
+            // The firmware of the engine takes this one.
+            copy_overhead: _,
             // Sizes.
             write_ram: _,
             copy_ram: _,
         } = &config.chips;
-        let (geometry, slc) = (&config.geometry, &config.slc);
-        let (page, spare) = (geometry.page_size.0, geometry.spare_size.0);
+        let &SlcSettings {
+            page_read,
+            page_program,
+            // No times of the flash.
+            fold_after: _,
+            cache: _,
+            block_share: _,
+            blocks_kept: _,
+            when_full: _,
+            fold_idle: _,
+        } = &config.slc;
+        let (page, spare) = (config.geometry.page_size.0, config.geometry.spare_size.0);
+        let spare_of_unit = spare.checked_mul(unit.0)? / page;
         let transfer = |bytes| bus_rate.transfer(bytes).0;
-        let with_spare = |data: u64, spare| data.checked_add(if transfer_spare { spare } else { 0 });
-
-        // Parts of a clustered page transfer in parallel if they lie on different channels, and one after the other if
-        // they share one. Their array times overlap unless an operation occupies its channel for its whole duration;
-        // then only erases, which move no data, overlap.
-        let in_turn = u64::from(geometry.cluster_dies);
-        let held = if pipelined { 1 } else { in_turn };
-        let array = |time: Nanos| held.checked_mul(time.0);
-        let parts = |bytes| in_turn.checked_mul(transfer(bytes));
-        let (page_moves, spare_moves) = (parts(with_spare(page, spare)?)?, parts(spare)?);
-        // By [`OpKind`]: read, program, erase, read of a spare area.
-        let by_kind = Times {
-            command: command.0,
-            pipelined,
-            bus_order,
-            array: [array(read)?, array(program)?, erase.0, array(oob_read)?],
-            transfer: [page_moves, page_moves, 0, spare_moves],
-        };
-        let whole = |kind: usize| by_kind.command.checked_add(by_kind.array[kind])?.checked_add(by_kind.transfer[kind]);
-        if !(0..OP_KINDS).all(|kind| whole(kind).is_some()) {
-            return None;
-        }
-
         let by_page =
             |times: &[Nanos], all: Nanos| std::array::from_fn(|page| times.get(page).map_or(all.0, |time| time.0));
-        let spare_of_unit = spare.checked_mul(unit.0)? / page;
-        let chips = ChipTimes {
+        Some(Self {
             command: command.0,
             pipelined,
             read: by_page(&read_times.0, read),
             program: by_page(&program_times.0, program),
             oob_read: oob_read.0,
-            slc_read: slc.page_read.0,
-            slc_program: slc.page_program.0,
+            slc_read: page_read.0,
+            slc_program: page_program.0,
             first_pass: if programming == Programming::TwoPass { first_pass.0 } else { 0 },
             erase: erase.0,
-            data: transfer(with_spare(unit.0, spare_of_unit)?),
+            data: transfer(with_spare(transfer_spare, unit.0, spare_of_unit)?),
             spare: transfer(spare),
             suspends_programs: suspends == Suspends::ProgramsAndErases,
             suspends_erases: suspends != Suspends::Nothing,
@@ -187,21 +240,9 @@ impl FlashTimes {
             copyback,
             bus_order,
             trim_rate,
-        };
-        Some(Self { by_kind, chips, copy_overhead: copy_overhead.0, unmapped_read: unmapped_read.0 })
+        })
     }
-}
 
-impl Times {
-    /// Duration of a single operation on an idle drive.
-    #[inline(always)]
-    #[must_use]
-    pub fn alone(&self, kind: OpKind) -> u64 {
-        self.command + self.array[kind as usize] + self.transfer[kind as usize]
-    }
-}
-
-impl ChipTimes {
     /// Array time of reading a page.
     #[inline(always)]
     #[must_use]
