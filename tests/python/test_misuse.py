@@ -6,6 +6,7 @@ import ast
 import math
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from flashwright.errors import ArgumentError, FlashwrightError, WorkloadError
 from flashwright.simulation.run import PlaySettings
 from flashwright.sweeps.sweep import Sweep
 
+OPTIONS = [each.name for each in fields(RunSettings)]
 DRIVE = Ssd.named("default")
 RESULT = DRIVE.play("uniform", requests=100)
 
@@ -105,8 +107,7 @@ CALLS: list[tuple[str, str]] = [
     ("compare('default', uniform, vary)", "compare: ssd: found 'default', expected an Ssd"),
     (
         "compare(ssd, uniform, vary, request=5)",
-        "compare: request: unknown, expected one of time_scale, depth, requests, warmup, seed, window, "
-        "closeup, snapshots, verify, audit_every, keep_requests, policies; did you mean requests?",
+        f"compare: request: unknown, expected one of {', '.join(OPTIONS)}; did you mean requests?",
     ),
     (
         "compare(ssd, uniform, vary, requests='x')",

@@ -7,7 +7,7 @@
 
 use crate::cpu;
 use flashwright_block::{RequestSource, Seed};
-use flashwright_sim::{Pace, Phase, Precondition, RunSettings, Simulation, SourceSpec, Window};
+use flashwright_sim::{Phase, Precondition, RunSettings, Simulation, SourceSpec};
 use std::process::Command;
 
 /// Upper bound of the ratio.
@@ -130,15 +130,10 @@ fn play(workload: &str, writes: u64, changes: &[&str]) -> Result<(f64, serde_jso
     let config = flashwright_ssd::bundled("container-marking")?.with_settings(changes).map_err(|e| e.to_string())?;
     let settings = RunSettings {
         workload: workload.to_owned(),
-        seed: Seed(1),
         precondition: Precondition::Sequential,
-        pace: Pace::Closed { depth: 1 },
         warmup_requests: writes / 2,
         requests: Some(writes - writes / 2),
-        window: Window::Off,
-        keep_requests: false,
-        verify: false,
-        audit_every: 0,
+        ..RunSettings::default()
     };
     let mut simulation = Simulation::new(&config, settings).map_err(|e| e.to_string())?;
     let spec = workload.parse().map_err(|e: flashwright_workload::generate::SpecError| e.to_string())?;

@@ -34,7 +34,7 @@ mod table;
 mod traces;
 
 use flashwright_block::{RequestSource, Seed};
-use flashwright_sim::{Pace, Phase, Precondition, RunSettings, Simulation, SourceSpec, Window};
+use flashwright_sim::{Pace, Phase, Precondition, RunSettings, Simulation, SourceSpec};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -134,15 +134,11 @@ fn play<S: AsRef<str>>(load: Load, writes: u64, depth: u32, changes: &[S]) -> Re
     let config = flashwright_ssd::bundled("container-marking")?.with_settings(changes).map_err(|e| e.to_string())?;
     let settings = RunSettings {
         workload: if load == Load::Uniform { "uniform" } else { streams::FINANCIAL }.to_owned(),
-        seed: Seed(1),
         precondition: Precondition::Sequential,
         pace: Pace::Closed { depth },
         warmup_requests: writes / 2,
         requests: Some(writes - writes / 2),
-        window: Window::Off,
-        keep_requests: false,
-        verify: false,
-        audit_every: 0,
+        ..RunSettings::default()
     };
     let mut simulation = Simulation::new(&config, settings).map_err(|e| e.to_string())?;
     let seconds = match load {

@@ -7,7 +7,7 @@ use crate::traces;
 use flashwright_block::{Contents, Request, RequestKind, Rng, Seed, below};
 use flashwright_host::{Stack, StackSettings};
 use flashwright_probe::Pattern;
-use flashwright_sim::{Pace, Phase, Precondition, RunSettings, Simulation, SourceSpec, Window};
+use flashwright_sim::{Pace, Phase, Precondition, RunSettings, Simulation, SourceSpec};
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::{Target, WorkloadSpec};
 use flashwright_workload::trace::{Layout, TraceOptions, TraceReader, convert};
@@ -202,15 +202,11 @@ impl Counted {
             flashwright_ssd::bundled("container-marking")?.with_settings(settings).map_err(|e| e.to_string())?;
         let run = RunSettings {
             workload: workload.to_owned(),
-            seed: Seed(1),
             precondition: Precondition::Sequential,
             pace: Pace::Closed { depth },
             warmup_requests: self.operations / 4,
             requests: Some(self.operations),
-            window: Window::Off,
-            keep_requests: false,
-            verify: false,
-            audit_every: 0,
+            ..RunSettings::default()
         };
         let mut simulation = Simulation::new(&config, run).map_err(|error| error.to_string())?;
         let spec: WorkloadSpec = parsed(workload)?;

@@ -5,7 +5,7 @@
 
 use crate::damage;
 use flashwright_block::Seed;
-use flashwright_sim::{Pace, Precondition, RunSettings, Simulation, SourceSpec, Window};
+use flashwright_sim::{Pace, Precondition, RunSettings, Simulation, SourceSpec};
 use flashwright_ssd::Config;
 
 fn saved(settings: &[&str], requests: u64) -> Vec<u8> {
@@ -19,15 +19,12 @@ fn saved(settings: &[&str], requests: u64) -> Vec<u8> {
     let config = Config::default().with_settings(&small).unwrap().with_settings(settings).unwrap();
     let run = RunSettings {
         workload: "uniform".to_owned(),
-        seed: Seed(1),
         precondition: Precondition::Sequential,
         pace: Pace::Closed { depth: 2 },
         warmup_requests: 10,
         requests: Some(200),
-        window: Window::Off,
         keep_requests: true,
-        verify: false,
-        audit_every: 0,
+        ..RunSettings::default()
     };
     let mut simulation = Simulation::new(&config, run).unwrap();
     let spec = "uniform:write=0.5".parse().unwrap();

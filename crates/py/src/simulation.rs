@@ -181,7 +181,7 @@ impl Simulation {
 
     /// Whether rows of consecutive requests are kept.
     fn keeps_closeup(&self, py: Python<'_>) -> PyResult<bool> {
-        self.with(py, |state| Ok(state.run.closeup().is_some()))
+        self.with(py, |state| Ok(state.run.settings().closeup.is_some()))
     }
 
     /// Erases of all blocks since the drive was new, and pages and bytes that the host has written since then.

@@ -160,12 +160,6 @@ impl RunOptions {
     pub fn run(&self, ssd: Ssd, spec: &SourceSpec, source: &Source) -> Result<Simulation, OptionsError> {
         let mut run = Simulation::on(ssd, self.settings(source)?)?;
         run.say_origin(spec.origin(run.settings().pace, source.pace()));
-        if let Some((first, count)) = self.closeup {
-            run.keep_closeup(first, count);
-        }
-        if let Some(most) = self.snapshots {
-            run.keep_snapshots(most);
-        }
         Ok(run)
     }
 
@@ -213,6 +207,8 @@ impl RunOptions {
             requests: self.requests.or(source.requests_default()),
             window: self.window()?,
             keep_requests: self.keep_requests,
+            closeup: self.closeup,
+            snapshots: self.snapshots,
             verify: self.verifies(),
             audit_every: self.audit_every,
         })

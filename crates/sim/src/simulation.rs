@@ -50,10 +50,35 @@ pub struct RunSettings {
     pub window: Window,
     /// Whether to keep a row for every request.
     pub keep_requests: bool,
+    /// Rows of consecutive requests to keep: the first, counted from 0 at the start of measuring, and their number.
+    pub closeup: Option<(u64, u64)>,
+    /// Most snapshots of all blocks to keep (2 or more), spaced evenly over the measurement, including its start and end;
+    /// they need a time series.
+    pub snapshots: Option<usize>,
     /// Whether to check every read and audit the state.
     pub verify: bool,
     /// Under `verify`, the whole state is also audited every this many requests; 0 audits only at the end.
     pub audit_every: u64,
+}
+
+/// All of a nameless workload on an erased drive, one request at a time, with nothing kept or checked.
+impl Default for RunSettings {
+    fn default() -> Self {
+        Self {
+            workload: String::new(),
+            seed: Seed(1),
+            precondition: Precondition::Empty,
+            pace: Pace::Closed { depth: 1 },
+            warmup_requests: 0,
+            requests: None,
+            window: Window::Off,
+            keep_requests: false,
+            closeup: None,
+            snapshots: None,
+            verify: false,
+            audit_every: 0,
+        }
+    }
 }
 
 /// Why a run failed.
@@ -135,8 +160,6 @@ pub struct Simulation {
     history: Option<History>,
     player: Option<Player>,
     measurement: Option<Measurement>,
-    closeup: Option<(u64, u64)>,
-    snapshots: Option<usize>,
     phase: Phase,
     ended: Option<String>,
     cpu_s: f64,
@@ -177,8 +200,6 @@ impl Simulation {
             history: None,
             player: None,
             measurement: None,
-            closeup: None,
-            snapshots: None,
             phase: Phase::Precondition,
             ended: None,
             cpu_s: 0.0,
@@ -195,24 +216,6 @@ impl Simulation {
     #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
-    }
-
-    /// Keeps rows of `count` consecutive requests from number `first` on, counted from 0 at the start of measuring.
-    /// Call it before measuring starts.
-    pub fn keep_closeup(&mut self, first: u64, count: u64) {
-        self.closeup = Some((first, count));
-    }
-
-    /// The first request that has a row, and the number of rows.
-    #[must_use]
-    pub fn closeup(&self) -> Option<(u64, u64)> {
-        self.closeup
-    }
-
-    /// Keeps at most this many snapshots of all blocks (2 or more), spaced evenly over the measurement, including its
-    /// start and end. Call it before measuring starts; it needs a time series.
-    pub fn keep_snapshots(&mut self, most: usize) {
-        self.snapshots = Some(most);
     }
 
     /// The drive.
@@ -503,9 +506,9 @@ impl Simulation {
         let (now, requests) = (totals(&self.machine), self.requests_of_stretch());
         self.history.as_mut().expect("it begins with the workload").begin_measuring(now, requests);
         let ssd = self.machine.ssd();
-        let RunSettings { window, keep_requests, .. } = self.settings;
-        let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, self.closeup);
-        if let Some(most) = self.snapshots {
+        let RunSettings { window, keep_requests, closeup, snapshots, .. } = self.settings;
+        let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, closeup);
+        if let Some(most) = snapshots {
             measurement.keep_snapshots(most, ssd);
         }
         self.measurement = Some(measurement);

@@ -9,7 +9,7 @@
 use flashwright_block::Seed;
 use flashwright_ftl::{Cause, OpKind, WearName};
 use flashwright_nand::{BlockId, Condition};
-use flashwright_sim::{Ended, Pace, Precondition, RunSettings, Simulation, Source, SourceSpec, Window};
+use flashwright_sim::{Ended, Precondition, RunSettings, Simulation, Source, SourceSpec, Window};
 use flashwright_ssd::{Config, DriveConfig};
 
 /// One plane without timing.
@@ -37,15 +37,10 @@ fn begin(config: &DriveConfig, workload: &str, verify: bool) -> (Simulation, Sou
 fn begin_with(config: &DriveConfig, workload: &str, verify: bool, pace: Pace) -> (Simulation, Source) {
     let settings = RunSettings {
         workload: workload.to_owned(),
-        seed: Seed(1),
         precondition: Precondition::Sequential,
         pace,
-        warmup_requests: 0,
-        requests: None,
-        window: Window::Off,
-        keep_requests: false,
         verify,
-        audit_every: 0,
+        ..RunSettings::default()
     };
     let simulation = Simulation::new(config, settings).unwrap();
     let source = open(&simulation, workload);

@@ -34,9 +34,7 @@ fn played_in_steps(config: &DriveConfig, workload: &str, [depth, warmup, request
         warmup_requests: warmup,
         requests: Some(requests),
         window: Window::Requests(100),
-        keep_requests: false,
-        verify: false,
-        audit_every: 0,
+        ..RunSettings::default()
     };
     let mut run = Simulation::new(config, settings).unwrap();
     let mut source = SourceSpec::Workload(workload.parse().unwrap()).open(run.ssd(), Seed(3)).unwrap();

@@ -7,7 +7,7 @@ use flashwright_block::{
     SourceError, Tag,
 };
 use flashwright_host::{BlockLayerSettings, StackSettings};
-use flashwright_sim::{Pace, Precondition, Replay, ReplaySettings, RunSettings, Simulation, SourceSpec, Window, scan};
+use flashwright_sim::{Pace, Replay, ReplaySettings, RunSettings, Simulation, SourceSpec, scan};
 use flashwright_ssd::{Config, Ssd};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -139,18 +139,8 @@ fn a_replay_finds_what_a_run_of_the_same_drive_finds() {
         ("uniform:write=0.3,rate=9000", Pace::Open { time_scale: 1.0 }, "host.scheduler=deadline"),
     ] {
         let config = config.with_settings(&[host.to_owned()]).unwrap();
-        let run_settings = RunSettings {
-            workload: workload.to_owned(),
-            seed: Seed(1),
-            precondition: Precondition::Empty,
-            pace,
-            warmup_requests: 0,
-            requests: Some(20_000),
-            window: Window::Off,
-            keep_requests: false,
-            verify: false,
-            audit_every: 0,
-        };
+        let run_settings =
+            RunSettings { workload: workload.to_owned(), pace, requests: Some(20_000), ..RunSettings::default() };
         let spec = SourceSpec::Workload(workload.parse().unwrap());
         let mut run = Simulation::new(&config, run_settings).unwrap();
         let mut source = spec.open(run.ssd(), Seed(1)).unwrap();

@@ -5,7 +5,7 @@
 
 use flashwright_block::{RequestSource, Seed};
 use flashwright_sim::{
-    Pace, Phase, Precondition, RunSettings, Search, Simulation, Source, SourceSpec, TraceSpec, Verdict, Window,
+    Pace, Phase, Precondition, RunSettings, Search, Simulation, Source, SourceSpec, TraceSpec, Verdict,
 };
 use flashwright_ssd::{Config, DriveConfig};
 use flashwright_workload::trace::{AddressMap, TraceOptions};
@@ -26,12 +26,9 @@ fn settings(precondition: &str, pace: Pace, requests: Option<u64>) -> RunSetting
         seed: Seed(3),
         precondition: precondition.parse().unwrap(),
         pace,
-        warmup_requests: 0,
         requests,
-        window: Window::Off,
-        keep_requests: false,
         verify: true,
-        audit_every: 0,
+        ..RunSettings::default()
     }
 }
 

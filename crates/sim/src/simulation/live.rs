@@ -99,12 +99,8 @@ impl LiveRun {
             seed,
             precondition,
             pace: Pace::Interactive,
-            warmup_requests: 0,
-            requests: None,
             window: Window::Requests(1000),
-            keep_requests: false,
-            verify: false,
-            audit_every: 0,
+            ..RunSettings::default()
         };
         let mut run = Simulation::on(ssd, settings)?;
         while run.phase == Phase::Precondition && !cancelled() {
