@@ -7,9 +7,6 @@ use flashwright_host::{LayerFigures, Stack, StackError};
 use flashwright_ssd::{ConfigError, Controller, ControllerFigures, Mounted, SettingError, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
 
-/// Requests after which the player looks whether the drive has refused a write. A number of requests and not a time, so that runs repeat.
-const LOOK: u64 = 4096;
-
 /// A drive with the layers before it. Without such layers the player talks to the flash directly, at no extra cost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(clippy::large_enum_variant)] // one a run
@@ -169,8 +166,7 @@ impl Machine {
         }
     }
 
-    /// See [`Player::play`]; `done` sees the drive. An open loop may have submitted millions of requests by the time when the one ends that a
-    /// worn-out drive refused; no more follow.
+    /// See [`Player::play`]; `done` sees the drive.
     #[inline(always)]
     pub fn play<S: RequestSource + ?Sized>(
         &mut self,
@@ -180,27 +176,15 @@ impl Machine {
         finish: bool,
         mut done: impl FnMut(&Completion, &Ssd),
     ) -> Result<Step, PlayError> {
-        let mut has_refused = false;
-        loop {
-            let stop = match has_refused {
-                true => player.submitted(),
-                false => until_submitted.min((player.submitted() + 1).next_multiple_of(LOOK)),
-            };
-            let waits = has_refused || finish && stop == until_submitted;
-            let step = match self {
-                Self::Plain(ssd) => player.play(ssd, source, stop, waits, &mut done)?,
-                Self::Layered(layered) => {
-                    let Layered { stack, written } = &mut **layered;
-                    player.play(stack, source, stop, waits, |completion, stack| {
-                        let ssd = stack.device().device();
-                        count_written(written, completion, ssd);
-                        done(completion, ssd);
-                    })?
-                }
-            };
-            has_refused = player.submitted().is_multiple_of(LOOK) && self.ssd().is_worn_out();
-            if step != Step::Paused || stop == until_submitted && !has_refused {
-                return Ok(step);
+        match self {
+            Self::Plain(ssd) => player.play(ssd, source, until_submitted, finish, done),
+            Self::Layered(layered) => {
+                let Layered { stack, written } = &mut **layered;
+                player.play(stack, source, until_submitted, finish, |completion, stack| {
+                    let ssd = stack.device().device();
+                    count_written(written, completion, ssd);
+                    done(completion, ssd);
+                })
             }
         }
     }

@@ -81,6 +81,9 @@ impl Default for RunSettings {
     }
 }
 
+/// Requests after which a run looks whether its drive has refused a write. A number of requests and not a time, so that runs repeat.
+const LOOK: u64 = 4096;
+
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -531,12 +534,15 @@ impl Simulation {
             self.measurement.as_mut().expect("made when measuring began"),
         );
         let end = self.settings.requests.map_or(u64::MAX, |asked| asked.saturating_add(self.settings.warmup_requests));
-        let mut budget = budget;
+        let submitted = player.submitted();
+        let mut budget = budget.min(LOOK - submitted % LOOK);
         if self.settings.verify && self.settings.audit_every > 0 {
-            budget = budget.min(self.settings.audit_every - player.submitted() % self.settings.audit_every);
+            budget = budget.min(self.settings.audit_every - submitted % self.settings.audit_every);
         }
-        let stop = end.min(player.submitted() + budget);
-        let result = self.machine.play(player, source, stop, stop == end, |completion, ssd: &Ssd| {
+        // An open loop may have submitted millions of requests by the time when the one ends that the drive refused; no more follow.
+        let has_refused = submitted.is_multiple_of(LOOK) && self.machine.ssd().is_worn_out();
+        let stop = if has_refused { submitted } else { end.min(submitted + budget) };
+        let result = self.machine.play(player, source, stop, stop == end || has_refused, |completion, ssd: &Ssd| {
             measurement.completed(completion, ssd);
         });
         let submitted = player.submitted();

@@ -9,7 +9,7 @@
 use flashwright_block::Seed;
 use flashwright_ftl::{Cause, OpKind, WearName};
 use flashwright_nand::{BlockId, Condition};
-use flashwright_sim::{Ended, Precondition, RunSettings, Simulation, Source, SourceSpec, Window};
+use flashwright_sim::{Ended, Pace, Precondition, RunSettings, Simulation, Source, SourceSpec, Window};
 use flashwright_ssd::{Config, DriveConfig};
 
 /// One plane without timing.
