@@ -1,4 +1,4 @@
-"""Exports of NBD servers as devices under test: replay, probe, characterize, and what is refused."""
+"""Exports of NBD servers and subsystems of NVMe/TCP as devices under test, and what is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ MIB = 1 << 20
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedDrive]:
     path = tmp_path_factory.mktemp("s") / "s"
     with flashwright.serve(
-        Ssd.from_text(SMALL), [f"unix:{path}", "tcp:127.0.0.1:0"], pace="real", time_scale=0.1
+        Ssd.from_text(SMALL),
+        [f"unix:{path}", "tcp:127.0.0.1:0"],
+        nvme_tcp="127.0.0.1:0",
+        pace="real",
+        time_scale=0.1,
     ) as drive:
         yield drive
 
@@ -74,6 +78,19 @@ def test_times_are_those_of_the_drive(served: ServedDrive) -> None:
         assert 4e6 < np.median(times.latency_ns) < 6e6
         model = drive.stats()["response_time_ns"]["read"]["mean"]
         assert 0 < np.median(times.latency_ns) - model < 2e6
+
+
+def test_a_subsystem_of_nvme_is_a_target_with_or_without_its_name(served: ServedDrive) -> None:
+    uri = served.uris[2]
+    for each in (uri, uri[: uri.index("/nqn")]):
+        with Target(each, destroys_data=True) as target:
+            assert (target.kind, target.real_time, target.block_bytes) == ("nvme-tcp", True, 512)
+            before = served.stats()["requests"]
+            target.play("write", np.arange(16) * 8192, 8192)
+            target.play("read", np.arange(4) * 8192, 2 * MIB)
+            after = served.stats()["requests"]
+        assert after["bytes_written"] - before["bytes_written"] == 16 * 8192
+        assert after["bytes_read"] - before["bytes_read"] == 8 * MIB
 
 
 def test_a_target_is_guarded(served: ServedDrive) -> None:
@@ -167,6 +184,9 @@ def test_one_experiment_over_a_socket(command: Cli, tmp_path: Path) -> None:
         ("nbd+unix:///", "expected ?socket=PATH"),
         ("nbd+unix:///?sock=s", "expected ?socket=PATH"),
         ("nbd+unix://host/?socket=s", 'found the host "host"'),
+        ("nvme+tcp://host:0/", 'found the port "0"'),
+        ("nvme+tcp://host/?nqn=x", "expected no query"),
+        ("nvme+rdma://host/", "nvme+rdma"),
         ("nbd+unix:///?socket=/nowhere/s", "no such file or directory"),
         ("nbd://127.0.0.1:1/", "connection refused"),
     ],
@@ -185,7 +205,7 @@ def test_a_broken_address_is_one_line(command: Cli, uri: str, found: str) -> Non
 
 def test_options_that_make_no_sense(command: Cli, served: ServedDrive) -> None:
     for options, found in (
-        (["--busy-poll"], "--busy-poll: found with an NBD export"),
+        (["--busy-poll"], "--busy-poll: found with a target over the network"),
         (["--precondition", "random"], "--precondition: found with a device or file"),
         (["--set", "gc.victim=fifo"], "gc.victim: found with a device or file"),
     ):

@@ -168,6 +168,11 @@ impl Nand {
         self.blocks[block.index()].erases
     }
 
+    /// The erases of every block, in order.
+    pub fn erases_of_all(&self) -> impl Iterator<Item = u32> {
+        self.blocks.iter().map(|block| block.erases)
+    }
+
     /// Whether `block` can be used.
     #[inline(always)]
     #[must_use]

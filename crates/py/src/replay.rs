@@ -51,8 +51,8 @@ enum TargetText {
         /// `host.KEY=VALUE` settings of the schedulers.
         host: Vec<String>,
     },
-    /// An export of an NBD server.
-    Nbd {
+    /// An export of an NBD server, or a subsystem of NVMe/TCP.
+    Remote {
         uri: String,
         destroys_data: bool,
         queue_depth: Option<u32>,
@@ -250,12 +250,12 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
             let device = Device::Disk(Box::new(disk));
             Ok(Opened { device, config, host, writes: *destroys_data, precondition: None })
         }
-        TargetText::Nbd { uri, destroys_data, queue_depth, host } => {
+        TargetText::Remote { uri, destroys_data, queue_depth, host } => {
             let described = host_of(host)?;
             let host = described.host.stack.clone();
             let depth = queue_depth.unwrap_or_else(|| usual_depth(&described, depth));
             let config = json!({
-                "name": uri, "kind": "nbd", "queue-depth": depth, "destroys-data": destroys_data, "host": host,
+                "name": uri, "kind": crate::target::kind_of(uri), "queue-depth": depth, "destroys-data": destroys_data, "host": host,
             });
             let device = Device::Remote(Box::new(crate::target::remote(uri, *destroys_data, depth, seed)?));
             Ok(Opened { device, config, host, writes: *destroys_data, precondition: None })

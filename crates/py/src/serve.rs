@@ -23,6 +23,7 @@ use std::time::Duration;
 #[serde(deny_unknown_fields)]
 struct Text {
     nbd: Vec<String>,
+    nvme_tcp: Vec<String>,
     listen_anywhere: bool,
     read_only: bool,
     /// None for as fast as it goes.
@@ -41,26 +42,48 @@ struct Text {
     image: Option<PathBuf>,
 }
 
+/// How an address is written.
+#[derive(Clone, Copy)]
+enum Form {
+    /// `unix:PATH` or `tcp:ADDRESS:PORT`.
+    Any,
+    /// `ADDRESS:PORT`.
+    Tcp,
+}
+
+impl Form {
+    fn parse(self, text: &str, option: &'static str) -> PyResult<Address> {
+        match self {
+            Self::Any => text.parse().map_err(|error| refused(&ServeError::Listen { option, error })),
+            Self::Tcp if text.contains(':') => Ok(Address::Tcp(text.to_owned())),
+            Self::Tcp => {
+                let what = format!("{option}: found {text:?}, expected ADDRESS:PORT");
+                Err(ServeFailed::new_err((what, "such as 127.0.0.1:4420")))
+            }
+        }
+    }
+}
+
 impl Text {
     fn settings(&self, config: &str) -> PyResult<Settings> {
         let precondition = || self.precondition.clone().unwrap_or_else(|| Precondition::default().to_string());
         let about = || About { config: config.to_owned(), seed: self.seed, precondition: precondition() };
-        let nbd = self.nbd.iter().map(|text| text.parse::<Address>());
-        let nbd: Result<Vec<Address>, _> = nbd.collect();
-        let of = |option, text: &Option<String>, prefix: &str| {
-            let parsed = text.as_ref().map(|text| format!("{prefix}{text}").parse::<Address>()).transpose();
-            parsed.map_err(|error| refused(&ServeError::Listen { option, error }))
+        let all = |option, texts: &[String], form: Form| {
+            texts.iter().map(|text| form.parse(text, option)).collect::<PyResult<_>>()
         };
-        let ctl = of("ctl", &self.ctl, "")?;
+        let of =
+            |option, text: &Option<String>, form: Form| text.as_ref().map(|text| form.parse(text, option)).transpose();
+        let ctl = of("ctl", &self.ctl, Form::Any)?;
         if let Some(Address::Tcp(_)) = ctl {
             let text = self.ctl.as_deref().unwrap_or_default();
             return Err(ServeFailed::new_err((format!("ctl: found {text:?}, expected unix:PATH"), "")));
         }
         Ok(Settings {
             ctl,
-            metrics: of("metrics", &self.metrics, "tcp:")?,
-            watch: of("watch", &self.watch, "tcp:")?,
-            nbd: nbd.map_err(|error| refused(&ServeError::Listen { option: "nbd", error }))?,
+            metrics: of("metrics", &self.metrics, Form::Tcp)?,
+            watch: of("watch", &self.watch, Form::Tcp)?,
+            nbd: all("nbd", &self.nbd, Form::Any)?,
+            nvme_tcp: all("nvme_tcp", &self.nvme_tcp, Form::Tcp)?,
             anywhere: self.listen_anywhere,
             read_only: self.read_only,
             in_flight_max: self.in_flight_max.unwrap_or_else(|| Settings::default().in_flight_max),

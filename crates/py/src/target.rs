@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 enum Settings {
     /// A path.
     Disk { path: String, destroys_data: bool, queue_depth: u32, busy_poll: bool },
-    /// An export of an NBD server.
-    Nbd { uri: String, destroys_data: bool, queue_depth: u32 },
+    /// An export of an NBD server, or a subsystem of NVMe/TCP.
+    Remote { uri: String, destroys_data: bool, queue_depth: u32 },
     /// A drive's TOML.
     Ssd { config: String },
 }
@@ -60,7 +60,12 @@ fn failed(error: &IoError) -> PyErr {
     }
 }
 
-/// An export of an NBD server, for writing only with consent.
+/// What a target at a URI is called.
+pub fn kind_of(uri: &str) -> &'static str {
+    if uri.starts_with("nvme") { "nvme-tcp" } else { "nbd" }
+}
+
+/// An export of an NBD server, or a namespace of an NVMe/TCP target, for writing only with consent.
 pub fn remote(uri: &str, destroys_data: bool, depth: u32, seed: Seed) -> PyResult<Remote> {
     let refused = |refused: Refused| TargetError::new_err((refused.what, refused.hint));
     let uri: Uri = uri.parse().map_err(refused)?;
@@ -82,9 +87,9 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
                 Disk::new(target, options).map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
             Ok((Device::Disk(Box::new(disk)), told))
         }
-        Settings::Nbd { uri, destroys_data, queue_depth } => {
+        Settings::Remote { uri, destroys_data, queue_depth } => {
             let remote = remote(uri, *destroys_data, *queue_depth, seed)?;
-            let told = json!({ "kind": "nbd", "writes_allowed": destroys_data, "real_time": true });
+            let told = json!({ "kind": kind_of(uri), "writes_allowed": destroys_data, "real_time": true });
             Ok((Device::Remote(Box::new(remote)), told))
         }
         Settings::Ssd { config } => {

@@ -9,9 +9,10 @@ use crate::exec::Executor;
 use crate::input::Input;
 use crate::listen::Stream;
 use crate::negotiate::{Agreed, Negotiation, Progress};
+use crate::replies::Replies;
 use crate::served::Served;
 use crate::shared::Shared;
-use crate::wire::{self, Errno, Kind, REQUEST_BYTES, Style};
+use crate::wire::{self, Errno, Kind, REQUEST_BYTES};
 use flashwright_block::Nanos;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 /// nothing while others wait for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of requests and replies after which replies are sent.
-const BATCH_BYTES: usize = 1 << 20;
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// Interval between two looks at whether others wait for room.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -63,7 +64,7 @@ pub(crate) fn negotiate<S>(shared: &Shared<S>, stream: &Stream, input: &mut Inpu
     }
 }
 
-fn send(mut stream: &Stream, out: &mut Vec<u8>) -> Result<(), End> {
+pub(crate) fn send(mut stream: &Stream, out: &mut Vec<u8>) -> Result<(), End> {
     let sent = stream.write_all(out);
     out.clear();
     sent.map_err(|_| End::Broken)
@@ -84,17 +85,17 @@ fn read(stream: &Stream, input: &mut Input, message: usize) -> Result<(), End> {
 
 /// Carries out requests as fast as they go, until the connection ends.
 pub(crate) fn transmit<S: Served>(shared: &Shared<S>, stream: &Stream, input: &mut Input, agreed: Agreed) -> End {
-    let (mut executor, mut out) = (Executor::default(), Vec::new());
+    let (mut executor, mut replies) = (Executor::default(), Replies::nbd(agreed.structured));
     loop {
-        let step = step(shared, stream, input, agreed, &mut executor, &mut out);
+        let step = step(shared, stream, input, agreed, &mut executor, &mut replies);
         if let Err(end) = step {
             if shared.is_stopping() {
                 shared.drop_commands(input, agreed);
             }
             return end;
         }
-        if out.capacity() > 2 * BATCH_BYTES {
-            out = Vec::new();
+        if replies.out().capacity() > 2 * BATCH_BYTES {
+            *replies.out() = Vec::new();
         }
     }
 }
@@ -106,7 +107,7 @@ fn step<S: Served>(
     input: &mut Input,
     agreed: Agreed,
     executor: &mut Executor,
-    out: &mut Vec<u8>,
+    replies: &mut Replies,
 ) -> Result<(), End> {
     let (_, first) = take(input.rest(), &shared.export, agreed.allocation);
     let long = match first {
@@ -117,7 +118,7 @@ fn step<S: Served>(
     if long <= BATCH_BYTES {
         return match first {
             Taken::More(message) => read(stream, input, message),
-            _ => batch(shared, input, agreed, executor, out).and(send(stream, out)),
+            _ => batch(shared, input, agreed, executor, replies).and(send(stream, replies.out())),
         };
     }
     let message = if let Taken::More(message) = first { message } else { 0 };
@@ -129,12 +130,12 @@ fn step<S: Served>(
         done = patiently(&is_stuck, || input.read(stream, message)).map(|_| ());
     }
     done = done.and_then(|()| {
-        batch(shared, input, agreed, executor, out)?;
-        let mut left = out.as_slice();
+        batch(shared, input, agreed, executor, replies)?;
+        let mut left = replies.out().as_slice();
         while !left.is_empty() {
             left = &left[patiently(&is_stuck, || (&mut &*stream).write(left))?..];
         }
-        out.clear();
+        replies.out().clear();
         Ok(())
     });
     let _ = stream.set_timeout(None);
@@ -163,11 +164,10 @@ fn batch<S: Served>(
     input: &mut Input,
     agreed: Agreed,
     executor: &mut Executor,
-    out: &mut Vec<u8>,
+    replies: &mut Replies,
 ) -> Result<(), End> {
-    let style = Style { structured: agreed.structured };
     let Some(mut drive) = shared.drive() else {
-        refuse_all(shared, input, agreed, out);
+        refuse_all(shared, input, agreed, replies);
         return Err(End::InOrder);
     };
     let mut bytes = 0;
@@ -176,10 +176,10 @@ fn batch<S: Served>(
         match taken {
             Taken::Command(command, _) if bytes > 0 && bytes + command.length as usize > BATCH_BYTES => break Ok(()),
             Taken::Command(command, data) => {
-                executor.begin(&mut drive, out, 0, agreed, (command, data), Nanos(0));
+                executor.begin(&mut drive, replies, 0, (command, data), Nanos(0));
                 bytes += REQUEST_BYTES + command.length as usize;
             }
-            Taken::Refused { cookie, errno, why } => style.put_error(out, cookie, errno, why),
+            Taken::Refused { cookie, errno, why } => replies.refuse(cookie, errno, why),
             Taken::More(_) => break Ok(()),
             Taken::Disconnect => break Err(End::InOrder),
             Taken::Broken(_) => break Err(End::Broken),
@@ -189,21 +189,20 @@ fn batch<S: Served>(
             break Ok(());
         }
     };
-    executor.reap(&mut drive, out, Nanos(u64::MAX));
+    executor.reap(&mut drive, replies, Nanos(u64::MAX));
     result
 }
 
 /// Answers the requests that have come when there is no drive any more.
 #[cold]
-fn refuse_all<S>(shared: &Shared<S>, input: &mut Input, agreed: Agreed, out: &mut Vec<u8>) {
-    let style = Style { structured: agreed.structured };
+fn refuse_all<S>(shared: &Shared<S>, input: &mut Input, agreed: Agreed, replies: &mut Replies) {
     loop {
         let (count, taken) = take(input.rest(), &shared.export, agreed.allocation);
         match taken {
             Taken::Command(command, _) => {
-                style.put_error(out, command.cookie, Errno::Shutdown, "the drive is no longer served");
+                replies.refuse(command.cookie, Errno::Shutdown, "the drive is no longer served");
             }
-            Taken::Refused { cookie, errno, why } => style.put_error(out, cookie, errno, why),
+            Taken::Refused { cookie, errno, why } => replies.refuse(cookie, errno, why),
             Taken::More(_) | Taken::Disconnect | Taken::Broken(_) => return,
         }
         input.take(count);

@@ -98,6 +98,10 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
                 ));
             }
             let own = drive.served.command(name, &asked);
+            if matches!(own, Some(Ok(_))) {
+                drive.cuts += u64::from(name == "cut");
+                drive.mounts += u64::from(name == "mount");
+            }
             if matches!(own, Some(Ok(_)))
                 && matches!(name, "cut" | "mount" | "set")
                 && let Some(recorder) = &mut drive.recorder

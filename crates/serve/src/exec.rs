@@ -6,11 +6,12 @@
 //! ```
 
 use crate::command::Command;
-use crate::negotiate::Agreed;
 use crate::record::{DataRecorder, Recorder};
+use crate::replies::Replies;
 use crate::served::Served;
-use crate::wire::{self, Errno, Kind, PAYLOAD_MAX, Style, flag};
+use crate::wire::{self, Kind, PAYLOAD_MAX, flag};
 use flashwright_block::{Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_nvme::Subsystem;
 use flashwright_sim::Latency;
 use std::collections::HashMap;
 
@@ -26,6 +27,12 @@ pub struct Drive<S> {
     pub failed: u64,
     /// Response times of reads and writes since somebody last took them away; none if nobody does.
     pub recent: Option<Latency>,
+    /// What hosts of NVMe see; none if nobody listens for them.
+    pub subsystem: Option<Subsystem>,
+    /// Power cuts, and how often the drive was mounted after one.
+    pub cuts: u64,
+    /// See [`Self::cuts`].
+    pub mounts: u64,
 }
 
 impl<S: Served> Drive<S> {
@@ -76,8 +83,8 @@ impl<S: Served> Drive<S> {
 
 /// Where replies go.
 pub trait Outs {
-    /// The bytes to be sent to a client; none if it has gone.
-    fn out(&mut self, client: u32) -> Option<&mut Vec<u8>>;
+    /// The replies to a client; none if it has gone.
+    fn replies(&mut self, client: u32) -> Option<&mut Replies>;
 
     /// A command of a client was answered, or there was nobody to answer; its last request ended at `end` on the drive's
     /// clock.
@@ -86,24 +93,25 @@ pub trait Outs {
     }
 }
 
-/// One client alone.
-impl Outs for Vec<u8> {
-    fn out(&mut self, _: u32) -> Option<&mut Vec<u8>> {
-        Some(self)
-    }
+/// Why a command failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// The drive failed it.
+    Drive(IoError),
+    /// Zeros were to be fast and would not be.
+    NotFast,
 }
 
 /// A command in the drive.
 #[derive(Debug)]
 struct Pending {
     client: u32,
-    style: Style,
     command: Command,
     /// Requests of it that have not completed.
     left: u32,
     /// What follows once they have: the flush of a forced trim, on a device that may carry out both at once.
     then: Option<Request>,
-    failure: Option<(Errno, String)>,
+    failure: Option<Failure>,
 }
 
 /// The commands in the drive.
@@ -145,14 +153,12 @@ impl Executor {
         drive: &mut Drive<S>,
         outs: &mut impl Outs,
         client: u32,
-        agreed: Agreed,
         (command, data): (Command, &[u8]),
         arrival: Nanos,
     ) {
-        let style = Style { structured: agreed.structured };
         if command.kind == Kind::BlockStatus {
-            if let Some(out) = outs.out(client) {
-                wire::put_block_status(out, command.cookie, &stretches(&drive.served, &command));
+            if let Some(replies) = outs.replies(client) {
+                replies.block_status(&command, &stretches(&drive.served, &command));
             }
             return outs.ended(client, &command, Nanos(0));
         }
@@ -161,20 +167,15 @@ impl Executor {
         // Without holes, no page is whole.
         let holes_of = if drive.served.trims_to_zeros() { drive.served.page_bytes() } else { u64::MAX };
         if !divide(&command, holes_of, &mut parts) {
-            if let Some(out) = outs.out(client) {
-                style.put_error(
-                    out,
-                    command.cookie,
-                    Errno::NotSupported,
-                    "zeros are fast only over whole pages, as a hole",
-                );
+            if let Some(replies) = outs.replies(client) {
+                replies.answer(&command, Some(&Failure::NotFast));
             }
             self.parts = parts;
             return outs.ended(client, &command, Nanos(0));
         }
         let last_waits = self.one_by_one && parts.len() > 1;
         let then = parts.pop_if(|last| last_waits && last.kind == RequestKind::Flush);
-        let id = self.add(Pending { client, style, command, left: 1, then, failure: None });
+        let id = self.add(Pending { client, command, left: 1, then, failure: None });
         for part in &parts {
             let arrival = arrival.max(drive.served.now());
             self.reap(drive, outs, arrival);
@@ -189,7 +190,7 @@ impl Executor {
                     self.pending[id as usize].left += 1;
                 }
                 Err(error) => {
-                    self.pending[id as usize].failure = Some(reason(&error));
+                    self.pending[id as usize].failure = Some(Failure::Drive(error));
                     break;
                 }
             }
@@ -207,8 +208,8 @@ impl Executor {
                 Ok(true) => {
                     drive.note_end(&completion);
                     if let Some(id) = self.flights.remove(&completion.tag) {
-                        if let Err(error) = &completion.result {
-                            self.pending[id as usize].failure = Some(reason(error));
+                        if let Err(error) = std::mem::replace(&mut completion.result, Ok(())) {
+                            self.pending[id as usize].failure = Some(Failure::Drive(*error));
                         }
                         self.part_over(drive, outs, id, Some((completion.tag, completion.end)));
                     }
@@ -229,7 +230,7 @@ impl Executor {
         let mut flights: Vec<(Tag, u32)> = self.flights.drain().collect();
         flights.sort_unstable();
         for (_, id) in flights {
-            self.pending[id as usize].failure = Some(reason(error));
+            self.pending[id as usize].failure = Some(Failure::Drive(error.clone()));
             self.part_over(drive, outs, id, None);
         }
     }
@@ -257,37 +258,26 @@ impl Executor {
                     self.flights.insert(tag, id);
                     return;
                 }
-                Err(error) => pending.failure = Some(reason(&error)),
+                Err(error) => pending.failure = Some(Failure::Drive(error)),
             }
         }
-        let command = pending.command;
-        let Command { cookie, kind, offset, length, .. } = command;
-        let (style, client, failure) = (pending.style, pending.client, pending.failure.take());
+        let (command, client, failure) = (pending.command, pending.client, pending.failure.take());
         self.free.push(id);
         drive.failed += u64::from(failure.is_some());
-        let out = outs.out(client);
-        match (failure, kind, of) {
-            (Some((errno, why)), ..) => {
-                if let Some(out) = out {
-                    style.put_error(out, cookie, errno, &why);
+        let mut replies = outs.replies(client);
+        if let (None, Kind::Read, Some((tag, _))) = (&failure, command.kind, of) {
+            let data = match &mut replies {
+                Some(replies) => replies.data(&command),
+                None => {
+                    self.unwanted.resize(command.length as usize, 0);
+                    &mut self.unwanted
                 }
-            }
-            (None, Kind::Read, Some((tag, _))) => {
-                let data = match out {
-                    Some(out) => style.put_read(out, cookie, offset, length),
-                    None => {
-                        self.unwanted.resize(length as usize, 0);
-                        &mut self.unwanted
-                    }
-                };
-                let taken = drive.served.take_data(tag, data);
-                debug_assert!(taken, "a read that succeeded has data");
-            }
-            _ => {
-                if let Some(out) = out {
-                    style.put_done(out, cookie);
-                }
-            }
+            };
+            let taken = drive.served.take_data(tag, data);
+            debug_assert!(taken, "a read that succeeded has data");
+        }
+        if let Some(replies) = replies {
+            replies.answer(&command, failure.as_ref());
         }
         outs.ended(client, &command, of.map_or(Nanos(0), |(_, end)| end));
     }
@@ -353,16 +343,6 @@ fn stretches(served: &impl Served, command: &Command) -> Vec<(u32, u32)> {
         at += sectors;
     }
     found
-}
-
-/// How the protocol counts a failure, and the failure in words.
-fn reason(error: &IoError) -> (Errno, String) {
-    let errno = match error {
-        IoError::OutOfRange { .. } | IoError::Misaligned { .. } => Errno::Invalid,
-        IoError::ReadOnly { .. } => Errno::NotPermitted,
-        _ => Errno::Io,
-    };
-    (errno, error.to_string())
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
-//! A drive over NBD, so that real software uses it: file systems, databases, virtual machines, load generators.
+//! A drive over NBD and NVMe/TCP, so that real software uses it: kernels, file systems, databases, virtual machines, load
+//! generators.
 //!
 //! ```text
-//!   client ─► socket ─► negotiate ─► command ─► exec ─► Served: a simulated drive
-//!                       (no I/O)     (no I/O)    ▲
-//!                                   pace: when replies leave
+//!   NBD client ─► socket ─► negotiate ─► command ─┐
+//!                           (no I/O)     (no I/O) ├─► exec ─► Served: a simulated drive
+//!   NVMe host  ─► socket ─► crate `nvme`: session ┘    ▲ └──► replies: in the client's protocol
+//!                           (no I/O)        pace: when replies leave
 //! ```
 //!
-//! [`wire`] has the bytes of the protocol; [`negotiate`] and [`command`] read them without I/O. The drive is behind the trait
-//! [`Served`]; the protocol knows nothing of flash.
+//! [`wire`] has the bytes of NBD; [`negotiate`] and [`command`] read them without I/O. The drive is behind the trait [`Served`];
+//! neither protocol knows anything of flash.
 
 pub mod command;
 pub mod control;
@@ -22,10 +24,12 @@ mod http;
 mod input;
 mod listen;
 mod metrics;
+mod nvme;
 mod pace;
 mod proxied;
 mod record;
 pub mod remote;
+pub mod replies;
 mod server;
 mod shared;
 mod watch;

@@ -156,6 +156,15 @@ impl Listener {
         }
     }
 
+    /// Address and port apart; the path and nothing.
+    #[must_use]
+    pub fn host_and_port(&self) -> (String, String) {
+        match self {
+            Self::Unix(_, path) => (path.display().to_string(), String::new()),
+            Self::Tcp(_, address) => (address.ip().to_string(), address.port().to_string()),
+        }
+    }
+
     /// The address as it is written; for port 0 with the port that was found.
     #[must_use]
     pub fn address(&self) -> String {

@@ -21,9 +21,11 @@ use crate::exec::{Drive, Executor, Outs};
 use crate::input::Input;
 use crate::listen::Stream;
 use crate::negotiate::Agreed;
+use crate::nvme::{self, Session};
+use crate::replies::Replies;
 use crate::served::Served;
 use crate::shared::{Bell, Farewell, GRACE, Shared, locked};
-use crate::wire::{Kind, PAYLOAD_MAX, REQUEST_BYTES, Style};
+use crate::wire::{Kind, PAYLOAD_MAX, REQUEST_BYTES};
 use flashwright_block::{Completion, Nanos, TIME_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -128,15 +130,24 @@ pub(crate) struct Pacer {
     wakes: Option<OwnedFd>,
 }
 
-/// A connection after its negotiation.
+/// What a connection speaks.
+#[derive(Debug)]
+pub(crate) enum Requests {
+    /// NBD, after its negotiation.
+    Nbd(Agreed),
+    /// NVMe/TCP; none while its commands are begun.
+    Nvme(Option<Box<Session>>),
+}
+
+/// A connection.
 struct Client {
     number: u64,
     stream: Stream,
-    agreed: Agreed,
+    requests: Requests,
     input: Input,
     /// Bytes of the message that is not whole yet.
     message: usize,
-    out: Vec<u8>,
+    replies: Replies,
     sent: usize,
     /// When it last took a part of its replies, or had none to take.
     took: Instant,
@@ -181,11 +192,11 @@ impl Client {
     }
 
     fn is_over(&self) -> bool {
-        self.end.is_some() && self.in_flight == 0 && (self.is_gone || (self.out.is_empty() && !self.waits))
+        self.end.is_some() && self.in_flight == 0 && (self.is_gone || (self.replies.bytes() == 0 && !self.waits))
     }
 
     fn unsent(&self) -> u64 {
-        (self.out.len() - self.sent) as u64
+        (self.replies.bytes() - self.sent) as u64
     }
 
     /// Bytes in memory for it, beside what comes of a message that is not whole yet.
@@ -195,23 +206,39 @@ impl Client {
 
     /// Whether it may have another command of `bytes` in the drive, where a client may have `share` of them.
     fn has_room(&self, bytes: u64, share: u64) -> bool {
-        let is_idle = self.in_flight == 0 && self.out.is_empty();
+        let is_idle = self.in_flight == 0 && self.replies.bytes() == 0;
         is_idle || (self.in_flight < IN_FLIGHT_MAX && self.in_flight_bytes + self.unsent() + bytes <= share)
+    }
+
+    /// Whether a command waits for the client's own share of the bytes, and whether it fits beside what is kept for `others`,
+    /// of `most` for all.
+    fn room(&self, command: &Command, others: u64, most: u64) -> (bool, bool) {
+        let all = others + self.kept();
+        let waits = !self.has_room(asked_bytes(command), share_of(most));
+        // Who waits for its own share keeps nobody else waiting.
+        (waits, waits || all == 0 || all + kept_bytes(command) <= most)
+    }
+
+    /// A command of it is begun.
+    fn take_up(&mut self, command: &Command) {
+        self.in_flight += 1;
+        self.in_flight_bytes += asked_bytes(command);
+        self.in_flight_kept += kept_bytes(command);
     }
 
     /// Nobody is there to answer any more: commands that were not begun never will be.
     fn lose(&mut self) {
         (self.is_gone, self.waits) = (true, false);
         self.end.get_or_insert(End::Broken);
-        (self.out, self.sent) = (Vec::new(), 0);
+        (*self.replies.out(), self.sent) = (Vec::new(), 0);
         self.input = Input::empty();
     }
 
     /// Sends what it takes. Returns whether it took something.
     fn send(&mut self) -> bool {
         let before = self.unsent();
-        while self.sent < self.out.len() && !self.is_gone {
-            match (&self.stream).write(&self.out[self.sent..]) {
+        while self.sent < self.replies.bytes() && !self.is_gone {
+            match (&self.stream).write(&self.replies.out()[self.sent..]) {
                 Ok(count) if count > 0 => {
                     self.sent += count;
                     self.took = Instant::now();
@@ -222,16 +249,26 @@ impl Client {
             }
         }
         (self.sent, self.took) = (0, Instant::now());
-        self.out.clear();
-        if self.out.capacity() > OUT_KEPT {
-            self.out = Vec::new();
+        let out = self.replies.out();
+        out.clear();
+        if out.capacity() > OUT_KEPT {
+            *out = Vec::new();
         }
         before > 0
     }
 
+    /// Ends it if its session is over.
+    fn look<S: Served>(&mut self, drive: &mut Drive<S>) {
+        if let Requests::Nvme(Some(session)) = &mut self.requests
+            && let Some(end) = session.look(drive, &mut self.replies)
+        {
+            self.end.get_or_insert(end);
+        }
+    }
+
     /// Reads what has come. Returns whether something has.
     fn receive(&mut self) -> bool {
-        match self.input.read(&self.stream, self.message.max(REQUEST_BYTES)) {
+        match self.input.read(&self.stream, self.message) {
             Ok(0) => self.end = Some(if self.input.rest().is_empty() { End::InOrder } else { End::Broken }),
             Ok(_) => return true,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
@@ -249,9 +286,9 @@ struct Clients<'a> {
 }
 
 impl Outs for Clients<'_> {
-    fn out(&mut self, client: u32) -> Option<&mut Vec<u8>> {
+    fn replies(&mut self, client: u32) -> Option<&mut Replies> {
         let client = self.slots[client as usize].as_mut()?;
-        if client.is_gone { None } else { Some(&mut client.out) }
+        if client.is_gone { None } else { Some(&mut client.replies) }
     }
 
     fn ended(&mut self, client: u32, command: &Command, end: Nanos) {
@@ -276,7 +313,7 @@ impl Clients<'_> {
 
     /// Makes room for those that wait: ends clients that have taken nothing of their replies for long.
     fn end_those_that_take_nothing(&mut self) {
-        let stuck = |client: &&mut Client| !client.out.is_empty() && client.took.elapsed() > PATIENCE;
+        let stuck = |client: &&mut Client| client.replies.bytes() > 0 && client.took.elapsed() > PATIENCE;
         self.slots.iter_mut().flatten().filter(stuck).for_each(Client::lose);
     }
 }
@@ -286,18 +323,22 @@ impl Pacer {
         Ok(Self { fresh: Mutex::default(), bell: Bell::new()?, wakes })
     }
 
-    /// Takes over a connection that has negotiated.
-    pub fn take<S>(&self, shared: &Shared<S>, number: u64, stream: Stream, input: Input, agreed: Agreed) {
+    /// Takes over a connection that has negotiated, if its protocol does.
+    pub fn take<S>(&self, shared: &Shared<S>, number: u64, stream: Stream, input: Input, requests: Requests) {
+        let replies = match requests {
+            Requests::Nbd(agreed) => Replies::nbd(agreed.structured),
+            Requests::Nvme(_) => nvme::replies(),
+        };
         if stream.set_nonblocking(true).is_err() {
             return shared.leave(number, true);
         }
         let client = Client {
             number,
             stream,
-            agreed,
+            requests,
             input,
             message: REQUEST_BYTES,
-            out: Vec::new(),
+            replies,
             sent: 0,
             took: Instant::now(),
             in_flight: 0,
@@ -320,7 +361,7 @@ impl Pacer {
         let mut executor = if self.wakes.is_some() { Executor::one_by_one() } else { Executor::default() };
         let mut watch = Watch::new();
         let (mut wait, mut completion) = (Some(IDLE), Completion::default());
-        let (mut first, mut stopping) = (0, None);
+        let (mut first, mut stopping, mut looked) = (0, None, Instant::now());
         loop {
             let ready = self.wait(shared, &mut clients, wait);
             let came = Instant::now();
@@ -344,6 +385,10 @@ impl Pacer {
             }
             if has_more || clients.slots.iter().flatten().any(|client| client.waits) {
                 first = begin_all(shared, &mut drive, &mut executor, &mut clients, first, came);
+            }
+            if looked.elapsed() >= nvme::LOOK {
+                looked = Instant::now();
+                clients.slots.iter_mut().flatten().for_each(|client| client.look(&mut drive));
             }
             if self.wakes.is_some() {
                 drive.served.clients_wait();
@@ -371,6 +416,9 @@ impl Pacer {
                 if slot.as_ref().is_some_and(Client::is_over)
                     && let Some(client) = slot.take()
                 {
+                    if let (Requests::Nvme(Some(session)), Some(mut drive)) = (&client.requests, shared.drive()) {
+                        session.leave(&mut drive);
+                    }
                     shared.leave(client.number, client.end == Some(End::Broken));
                 }
             }
@@ -413,7 +461,7 @@ impl Pacer {
             };
             let mut wanted = PollFlags::empty();
             wanted.set(PollFlags::IN, client.wants_more());
-            wanted.set(PollFlags::OUT, !client.out.is_empty());
+            wanted.set(PollFlags::OUT, client.replies.bytes() > 0);
             // Without a wish, whether the client has gone is told all the same.
             slots.push((!client.is_gone).then_some(all.len()));
             if !client.is_gone {
@@ -487,13 +535,21 @@ fn begin_of<S: Served>(
     (slot, others): (usize, u64),
     came: Instant,
 ) -> bool {
-    let most = shared.in_flight_max;
-    let share = (most / CLIENT_SHARE).max(u64::from(PAYLOAD_MAX));
     let Some(client) = &mut clients.slots[slot] else { return true };
     if client.is_gone {
         return true;
     }
-    let (agreed, style) = (client.agreed, Style { structured: client.agreed.structured });
+    let agreed = match &mut client.requests {
+        Requests::Nbd(agreed) => *agreed,
+        Requests::Nvme(session) => {
+            let Some(mut session) = session.take() else { return true };
+            let fits = begin_of_session(shared, drive, executor, clients, (slot, others), came, &mut session);
+            if let Some(client) = &mut clients.slots[slot] {
+                client.requests = Requests::Nvme(Some(session));
+            }
+            return fits;
+        }
+    };
     let mut input = std::mem::replace(&mut client.input, Input::empty());
     let (mut end, mut message, mut waits, mut fits) = (None, REQUEST_BYTES, false, true);
     while end.is_none() {
@@ -501,28 +557,23 @@ fn begin_of<S: Served>(
         match taken {
             Taken::Command(command, data) => {
                 let Some(client) = &mut clients.slots[slot] else { break };
-                let all = others + client.kept();
-                waits = !client.has_room(asked_bytes(&command), share);
-                // Who waits for its own share keeps nobody else waiting.
-                fits = waits || all == 0 || all + kept_bytes(&command) <= most;
+                (waits, fits) = client.room(&command, others, shared.in_flight_max);
                 if waits || !fits {
                     break;
                 }
+                client.take_up(&command);
                 shared.pacing.begin(came);
-                client.in_flight += 1;
-                client.in_flight_bytes += asked_bytes(&command);
-                client.in_flight_kept += kept_bytes(&command);
                 let arrival = shared.pacing.drive_time(came);
                 let slot = u32::try_from(slot).expect("clients are few");
-                executor.begin(drive, clients, slot, agreed, (command, data), arrival);
+                executor.begin(drive, clients, slot, (command, data), arrival);
             }
             Taken::Refused { cookie, errno, why } => {
                 if let Some(client) = &mut clients.slots[slot] {
-                    waits = !client.has_room(0, share);
+                    waits = !client.has_room(0, share_of(shared.in_flight_max));
                     if waits {
                         break;
                     }
-                    style.put_error(&mut client.out, cookie, errno, why);
+                    client.replies.refuse(cookie, errno, why);
                 }
             }
             Taken::More(bytes) => {
@@ -539,6 +590,50 @@ fn begin_of<S: Served>(
         client.end = client.end.or(end);
     }
     fits
+}
+
+/// The same for a client of NVMe/TCP.
+fn begin_of_session<S: Served>(
+    shared: &Shared<S>,
+    drive: &mut Drive<S>,
+    executor: &mut Executor,
+    clients: &mut Clients<'_>,
+    (slot, others): (usize, u64),
+    came: Instant,
+    session: &mut Session,
+) -> bool {
+    loop {
+        let Some(client) = &mut clients.slots[slot] else { return true };
+        if let Some(ready) = session.reader.ready.front() {
+            let command = nvme::command_of(ready);
+            let (waits, fits) = client.room(&command, others, shared.in_flight_max);
+            client.waits = waits || !fits;
+            if client.waits {
+                return fits;
+            }
+            client.take_up(&command);
+            let ready = session.reader.begin().expect("there is a front");
+            shared.pacing.begin(came);
+            let arrival = shared.pacing.drive_time(came);
+            let slot = u32::try_from(slot).expect("clients are few");
+            executor.begin(drive, clients, slot, (command, &ready.data), arrival);
+            continue;
+        }
+        let taken = session.feed(drive, &mut client.replies, client.input.rest());
+        client.input.take(taken);
+        if taken == 0 && session.reader.ready.is_empty() {
+            (client.message, client.waits) = (session.reader.message(), false);
+            if session.reader.is_broken() {
+                client.end = client.end.or(Some(End::Broken));
+            }
+            return true;
+        }
+    }
+}
+
+/// The bytes of all that a client may have.
+fn share_of(most: u64) -> u64 {
+    (most / CLIENT_SHARE).max(u64::from(PAYLOAD_MAX))
 }
 
 fn kept(slot: &Option<Client>) -> u64 {
@@ -562,7 +657,13 @@ fn drop_rest<S: Served>(shared: &Shared<S>, drive: &mut Drive<S>, executor: &mut
     for client in clients.slots.iter_mut().flatten() {
         client.send();
         dropped.reply_bytes.fetch_add(client.unsent(), Ordering::Relaxed);
-        shared.drop_commands(&mut client.input, client.agreed);
+        match &client.requests {
+            Requests::Nbd(agreed) => shared.drop_commands(&mut client.input, *agreed),
+            Requests::Nvme(Some(session)) => {
+                dropped.commands.fetch_add(session.reader.ready.len() as u64, Ordering::Relaxed);
+            }
+            Requests::Nvme(None) => {}
+        }
         shared.leave(client.number, client.end == Some(End::Broken));
     }
     clients.slots.clear();

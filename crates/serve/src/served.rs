@@ -1,7 +1,8 @@
 //! What is served.
 
-use flashwright_block::{HoldsData, Nanos};
-use flashwright_sim::{LiveRun, mounted_json};
+use flashwright_block::{BlockDevice as _, HoldsData, Nanos};
+use flashwright_nvme::Health;
+use flashwright_sim::{Causes, LiveRun, mounted_json};
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use std::os::fd::OwnedFd;
@@ -29,6 +30,24 @@ pub trait Served: HoldsData + Send + 'static {
 
     /// Counts for a view of every second.
     fn glance(&self) -> Glance;
+
+    /// What it counts, for the log pages of NVMe. A device that knows no flash tells of its host alone.
+    fn health(&self) -> Health {
+        let glance = self.glance();
+        let [bytes_read, bytes_written] = glance.bytes;
+        let capacity = self.info().capacity.0;
+        Health {
+            capacity,
+            bytes_used: capacity,
+            bytes_read,
+            bytes_written,
+            reads: glance.requests[0],
+            writes: glance.requests[1],
+            spare: 1.0,
+            power_on_ns: glance.time_ns,
+            ..Health::default()
+        }
+    }
 
     /// The state of every block, if it knows blocks.
     fn blocks(&self) -> Option<Blocks> {
@@ -151,6 +170,39 @@ impl Served for LiveRun {
             erases: count(figures.flash.erases.total),
             blocks_free: figures.blocks_free,
             time_ns: figures.time_ns,
+        }
+    }
+    fn health(&self) -> Health {
+        let figures = LiveRun::figures(self);
+        let (flash, nand) = (&figures.flash, self.ssd().flash().nand());
+        let geometry = self.ssd().flash().geometry();
+        let erases = || nand.erases_of_all();
+        let page = LiveRun::page_bytes(self);
+        let of_pages = |causes: &Causes| causes.total.unwrap_or_default() * page;
+        let (blocks, cycles) = (f64::from(geometry.blocks()), nand.cycles_mean());
+        let per_block = u64::from(geometry.pages_per_block());
+        // Blocks beyond those that the host's pages fill are spare.
+        let spare_blocks = figures.blocks.saturating_sub(figures.logical_pages.div_ceil(per_block)).max(1);
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // below 2^53
+        Health {
+            capacity: self.info().capacity.0,
+            bytes_used: figures.logical_pages_with_data * page,
+            bytes_read: figures.requests.bytes_read,
+            bytes_written: figures.requests.bytes_written,
+            reads: figures.requests.read,
+            writes: figures.requests.write,
+            media_bytes_written: of_pages(&flash.programs),
+            media_bytes_read: of_pages(&flash.reads),
+            media_bytes_rated: cycles.map_or(0, |cycles| (cycles * blocks) as u64 * per_block * page),
+            spare: 1.0 - (figures.blocks_worn_out as f64 / spare_blocks as f64).min(1.0),
+            used: cycles.map_or(0.0, |cycles| erases().map(f64::from).sum::<f64>() / blocks / cycles),
+            blocks_bad: nand.blocks_retired(),
+            blocks_free: figures.blocks_free as f64 / blocks,
+            erases_min: erases().min().unwrap_or(0),
+            erases_max: erases().max().unwrap_or(0),
+            is_worn_out: self.ssd().is_worn_out(),
+            power_on_ns: figures.time_ns,
+            ..Health::default()
         }
     }
     fn blocks(&self) -> Option<Blocks> {

@@ -12,13 +12,16 @@ use crate::exec::Drive;
 use crate::input::Input;
 use crate::listen::{Address, ListenError, Listener, Stream};
 use crate::negotiate::Export;
-use crate::pace::{Pace, Pacer, Pacing};
+use crate::nvme::{self, Session};
+use crate::pace::{Pace, Pacer, Pacing, Requests};
 use crate::record::{DataRecorder, Recorder};
 use crate::served::Served;
 use crate::shared::{Farewell, GRACE, Shared, locked};
 use crate::{control, http, metrics, watch};
+use flashwright_nvme::Subsystem;
+use flashwright_nvme::subsystem::About;
 use flashwright_sim::Latency;
-use flashwright_sim::crash::{About, RecordingError};
+use flashwright_sim::crash::{About as Recorded, RecordingError};
 use flashwright_workload::trace::TraceError;
 use serde_json::{Map, Value, json};
 use std::os::fd::OwnedFd;
@@ -33,6 +36,8 @@ use std::time::{Duration, Instant};
 pub struct Settings {
     /// Where NBD clients connect.
     pub nbd: Vec<Address>,
+    /// Where hosts of NVMe/TCP connect.
+    pub nvme_tcp: Vec<Address>,
     /// Whether other machines may connect.
     pub anywhere: bool,
     /// Whether clients may only read.
@@ -46,7 +51,7 @@ pub struct Settings {
     /// A trace of what is served.
     pub record: Option<PathBuf>,
     /// Where what is served is recorded with its data, and on what drive that is.
-    pub record_data: Option<(PathBuf, About)>,
+    pub record_data: Option<(PathBuf, Recorded)>,
     /// A control socket.
     pub ctl: Option<Address>,
     /// Where Prometheus finds the figures.
@@ -62,6 +67,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             nbd: Vec::new(),
+            nvme_tcp: Vec::new(),
             anywhere: false,
             read_only: false,
             pace: Pace::default(),
@@ -143,8 +149,10 @@ impl<S: Served> Server<S> {
         let open = |option, address: &Address| {
             Listener::open(address, settings.anywhere).map_err(|error| ServeError::Listen { option, error })
         };
-        let listeners: Vec<Listener> =
-            settings.nbd.iter().map(|address| open("nbd", address)).collect::<Result<_, _>>()?;
+        let all = |option, addresses: &[Address]| {
+            addresses.iter().map(|address| open(option, address)).collect::<Result<Vec<Listener>, _>>()
+        };
+        let (nbd, nvme) = (all("nbd", &settings.nbd)?, all("nvme_tcp", &settings.nvme_tcp)?);
         let beside =
             |option, address: &Option<Address>| address.as_ref().map(|address| open(option, address)).transpose();
         let ctl = beside("ctl", &settings.ctl)?;
@@ -164,7 +172,21 @@ impl<S: Served> Server<S> {
         let recent = watch.is_some().then(Latency::default);
         let data_recorder =
             settings.record_data.as_ref().map(|(path, about)| DataRecorder::create(path, about)).transpose()?;
-        let drive = Drive { served, recorder, data_recorder, failed: 0, recent };
+        let subsystem = nvme.first().map(|listener| {
+            let address = listener.host_and_port();
+            Subsystem::new(About {
+                model: format!("Flashwright {}", export.name),
+                bytes: export.bytes,
+                unit_bytes: u64::from(export.minimum),
+                page_bytes: served.page_bytes(),
+                trims_to_zeros: served.trims_to_zeros(),
+                is_read_only: settings.read_only,
+                is_v6: address.0.contains(':'),
+                address,
+            })
+        });
+        let nqn = subsystem.as_ref().map(|subsystem| subsystem.nqn.clone()).unwrap_or_default();
+        let drive = Drive { served, recorder, data_recorder, failed: 0, recent, subsystem, cuts: 0, mounts: 0 };
         let (pacing, wakes) = match real {
             Some(real) => (Pacing::of_device(real.clock), Some(real.wakes)),
             None => (Pacing::new(settings.pace), None),
@@ -174,12 +196,18 @@ impl<S: Served> Server<S> {
         let mut server = Self { uris, addresses, threads: Vec::new(), shared };
         server.tell(ctl, metrics, watch)?;
         let pacer = server.pacer(wakes)?;
-        for listener in listeners {
-            server.uris.push(listener.uri());
+        let speaks = |protocol: Protocol| move |listener: Listener| (protocol, listener);
+        let listeners = nbd.into_iter().map(speaks(Protocol::Nbd)).chain(nvme.into_iter().map(speaks(Protocol::Nvme)));
+        for (protocol, listener) in listeners {
+            server.uris.push(match protocol {
+                Protocol::Nbd => listener.uri(),
+                Protocol::Nvme => format!("nvme+tcp://{}/{nqn}", listener.host()),
+            });
             let (shared, pacer) = (server.shared.clone(), pacer.clone());
             // `Shared::enter` counts the clients of all listeners.
-            server.spawn("nbd", move || {
-                serve_each(listener, &shared, ("client", usize::MAX), |stream| talk(&shared, stream, pacer.as_deref()));
+            server.spawn(protocol.name(), move || {
+                let talk = |stream| talk(&shared, protocol, stream, pacer.as_deref());
+                serve_each(listener, &shared, ("client", usize::MAX), talk);
             })?;
         }
         Ok(server)
@@ -230,7 +258,7 @@ impl<S: Served> Server<S> {
         Ok(())
     }
 
-    /// Where NBD clients connect, one for each address.
+    /// Where clients connect, one for each address: those of NBD, then those of NVMe/TCP.
     #[must_use]
     pub fn uris(&self) -> &[String] {
         &self.uris
@@ -331,17 +359,38 @@ impl<S> Drop for Server<S> {
     }
 }
 
+/// What is spoken at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protocol {
+    Nbd,
+    Nvme,
+}
+
+impl Protocol {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nbd => "nbd",
+            Self::Nvme => "nvme",
+        }
+    }
+}
+
 /// Serves a client, or hands it to the thread that has all those that are paced.
-fn talk<S: Served>(shared: &Shared<S>, stream: Stream, pacer: Option<&Pacer>) {
+fn talk<S: Served>(shared: &Shared<S>, protocol: Protocol, stream: Stream, pacer: Option<&Pacer>) {
     let Some(number) = shared.enter(&stream) else {
         return stream.shut(true); // as the protocol allows where there is no place
     };
     let _farewell = Farewell(shared, Some(number));
     let mut input = Input::new();
-    let end = match (negotiate(shared, &stream, &mut input), pacer) {
+    let requests = match protocol {
+        Protocol::Nvme => Ok(Requests::Nvme(Some(Box::new(Session::new())))),
+        Protocol::Nbd => negotiate(shared, &stream, &mut input).map(Requests::Nbd),
+    };
+    let end = match (requests, pacer) {
         (Err(end), _) => end,
-        (Ok(agreed), None) => transmit(shared, &stream, &mut input, agreed),
-        (Ok(agreed), Some(pacer)) => return pacer.take(shared, number, stream, input, agreed),
+        (Ok(requests), Some(pacer)) => return pacer.take(shared, number, stream, input, requests),
+        (Ok(Requests::Nbd(agreed)), None) => transmit(shared, &stream, &mut input, agreed),
+        (Ok(Requests::Nvme(_)), None) => nvme::transmit(shared, &stream, &mut input),
     };
     shared.leave(number, end == End::Broken);
 }

@@ -4,6 +4,8 @@
 
 mod client;
 mod damaged;
+mod nvme;
+mod nvmehost;
 mod own_device;
 mod proxied;
 mod remote;

@@ -11,6 +11,8 @@ import typer
 from flashwright.errors import ServeError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flashwright.cli.outputs import ResultOptions
     from flashwright.serving.proxy import ServedDevice
     from flashwright.simulation.replay import ReplayResult
@@ -99,7 +101,7 @@ class BeforeOptions:
                     "a device that exists keeps its own time and state",
                 )
 
-    def begin(self, nbd: list[str], **settings: Any) -> ServedDevice:
+    def begin(self, nbd: Sequence[str], **settings: Any) -> ServedDevice:
         """Open the device and serve it."""
         from flashwright.cli.render import errors
         from flashwright.serving.proxy import serve_before

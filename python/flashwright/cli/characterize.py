@@ -26,6 +26,7 @@ from flashwright.errors import WorkloadError
 from flashwright.probing.costs import Bill
 from flashwright.probing.plan import drive_bytes
 from flashwright.support.bars import Bar
+from flashwright.support.exports import TARGET_HELP
 from flashwright.support.progress import Progress
 from flashwright.target.question import Mode
 from flashwright.target.target import Target
@@ -150,8 +151,7 @@ def characterize(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A block device or a file; an NBD export, nbd://HOST:PORT/EXPORT or "
-            "nbd+unix:///EXPORT?socket=PATH; or sim:DEVICE, a bundled drive or a TOML file.",
+            help=TARGET_HELP,
         ),
     ],
     run: CharacterizeOptions,

@@ -25,6 +25,7 @@ from flashwright.probing.session import Asked, ProbeInterrupted, ProbeResult, pl
 from flashwright.probing.session import probe as ask
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.bars import Bar
+from flashwright.support.exports import TARGET_HELP
 from flashwright.support.progress import Progress
 from flashwright.target.question import Mode
 from flashwright.target.target import Deadline, OutOfTimeError, Range, Target
@@ -252,8 +253,7 @@ def probe(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A block device or a file; an NBD export, nbd://HOST:PORT/EXPORT or "
-            "nbd+unix:///EXPORT?socket=PATH; or sim:DEVICE, a bundled drive or a TOML file.",
+            help=TARGET_HELP,
         ),
     ],
     options: ProbeOptions,

@@ -25,6 +25,7 @@ from flashwright.simulation.replay import expect_factor as _expect
 from flashwright.simulation.replay import replay as play
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.bars import Bar
+from flashwright.support.exports import TARGET_HELP
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses
 
@@ -210,8 +211,7 @@ def replay(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="A block device or a file; an NBD export, nbd://HOST:PORT/EXPORT or "
-            "nbd+unix:///EXPORT?socket=PATH; or sim:DEVICE, a bundled drive or a TOML file.",
+            help=TARGET_HELP,
         ),
     ],
     run: ReplayOptions,

@@ -1,4 +1,4 @@
-"""``flashwright serve``: a simulated drive over NBD, or a device that exists."""
+"""``flashwright serve``: a simulated drive over NBD or NVMe/TCP, or a device that exists."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ def serve(
         typer.Option(
             metavar="ADDRESS",
             help="Where NBD clients connect: unix:PATH or tcp:ADDRESS:PORT. Repeatable.",
+            rich_help_panel="Server",
+        ),
+    ] = None,
+    nvme_tcp: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--nvme-tcp",
+            metavar="ADDRESS:PORT",
+            help="Where hosts of NVMe/TCP connect, such as 127.0.0.1:4420. Repeatable.",
             rich_help_panel="Server",
         ),
     ] = None,
@@ -152,7 +161,7 @@ def serve(
         int, typer.Option(metavar="N", help="Seed of the drive.", rich_help_panel="Workload")
     ] = 1,
 ) -> int:
-    """Serve a simulated drive over NBD, so that real software uses it.
+    """Serve a simulated drive over NBD or NVMe/TCP, so that real software uses it.
 
     The drive keeps every byte in memory, and with --image in a file that outlives the server. It is served until
     Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then its figures are printed, as those of a run. Whoever can
@@ -161,9 +170,10 @@ def serve(
     not be written.
     """
     output.check()
-    if not nbd:
+    if not nbd and not nvme_tcp:
         raise ServeError(
-            "--nbd: found none, expected an address", "such as --nbd unix:/tmp/drive.sock"
+            "--nbd: found none, expected an address",
+            "such as --nbd unix:/tmp/drive.sock, or --nvme-tcp 127.0.0.1:4420",
         )
     if pace not in get_args(_Pace):
         raise ServeError(f"--pace: found {pace!r}, expected none or real", "")
@@ -182,7 +192,8 @@ def serve(
     before.check(device, simulated)
     if device is None:
         exists = before.begin(
-            nbd,
+            nbd or (),
+            nvme_tcp=nvme_tcp or (),
             settings=set or (),
             in_flight_max=in_flight_max,
             read_only=read_only,
@@ -202,7 +213,8 @@ def serve(
         ssd = ssd.precondition(precondition)
     drive = begin(
         ssd,
-        nbd,
+        nbd or (),
+        nvme_tcp=nvme_tcp or (),
         pace="real" if pace == "real" else "none",
         time_scale=time_scale,
         in_flight_max=in_flight_max,

@@ -49,7 +49,7 @@ _HOST_PROFILE = ("clustered-page", "clustered-block", "read-buffer", "write-buff
 
 _MODES = ("quick", "full", "described")
 
-_KINDS = ("block-device", "file", "nbd", "simulated")
+_KINDS = ("block-device", "file", "nbd", "nvme-tcp", "simulated")
 
 _VERDICTS = ("found", "absent", "unknown")
 
@@ -62,7 +62,7 @@ class OpenTarget(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def kind(self) -> Literal["block-device", "file", "nbd", "simulated"]: ...
+    def kind(self) -> Literal["block-device", "file", "nbd", "nvme-tcp", "simulated"]: ...
     @property
     def capacity_bytes(self) -> int: ...
     @property
@@ -79,7 +79,7 @@ class TargetFacts:
     ----------
     name : str
         As it was given to the prober.
-    kind : {"block-device", "file", "nbd", "simulated"}
+    kind : {"block-device", "file", "nbd", "nvme-tcp", "simulated"}
         What it is.
     capacity_bytes, block_bytes : int
         Its size, and the unit of its addresses.
@@ -88,7 +88,7 @@ class TargetFacts:
     """
 
     name: str
-    kind: Literal["block-device", "file", "nbd", "simulated"]
+    kind: Literal["block-device", "file", "nbd", "nvme-tcp", "simulated"]
     capacity_bytes: int
     block_bytes: int = SECTOR_BYTES
     real_time: bool = False

@@ -25,7 +25,8 @@ _EMPTY = 0.1
 _REST = 0.01
 
 EXPORT_TEXT = (
-    "An NBD export: every time includes the way through the sockets, some ten microseconds and more on a busy machine. "
+    "A target over the network: every time includes the way through the sockets, some ten microseconds and more on a "
+    "busy machine. "
     "What is shorter can't be found, and a buffer shows only where it is larger than what that time hides."
 )
 _UNSEEN_TEXT = (
@@ -89,7 +90,7 @@ def limits(target: Target) -> tuple[str, ...]:
     'Reads only'
     """
     found = [READS_TEXT] if target.read_only else []
-    if target.kind == "nbd":
+    if target.kind in ("nbd", "nvme-tcp"):
         found.append(EXPORT_TEXT + (_UNSEEN_TEXT if target.read_only else ""))
     part = rest_of(target)
     if part is not None:

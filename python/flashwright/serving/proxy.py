@@ -40,6 +40,7 @@ def serve_before(
     path: str | os.PathLike[str],
     nbd: str | Sequence[str] = "tcp:127.0.0.1:0",
     *,
+    nvme_tcp: str | Sequence[str] = (),
     scheduler: str | None = None,
     profile: str | os.PathLike[str] | None = None,
     settings: Iterable[str] = (),
@@ -52,7 +53,7 @@ def serve_before(
     watch: str | None = None,
     listen_anywhere: bool = False,
 ) -> ServedDevice:
-    """Serve a block device or a file over NBD, with the host's schedulers before it.
+    """Serve a block device or a file over NBD or NVMe/TCP, with the host's schedulers before it.
 
     The schedulers are those of a simulation, and decide by the same code what goes to the device when. Without one,
     requests are passed on as they come; only those that overlap an earlier one wait for it. A write is answered when
@@ -63,7 +64,9 @@ def serve_before(
     path : path
         A block device or a regular file. What is mounted or otherwise in use is refused.
     nbd : str or sequence of str, optional
-        Where clients connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
+        Where clients of NBD connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
+    nvme_tcp : str or sequence of str, optional
+        Where hosts of NVMe/TCP connect: ``ADDRESS:PORT``, such as ``127.0.0.1:4420``.
     scheduler : str, optional
         I/O schedulers between clients and device, such as ``"pasa+pai"``; several are joined by ``+``. The kernel's own
         scheduler stays below.
@@ -128,7 +131,7 @@ def serve_before(
         "host": host,
     }
     server = {
-        "nbd": addresses_of(nbd),
+        **addresses_of(nbd, nvme_tcp),
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": None,
@@ -145,5 +148,5 @@ def serve_before(
     except ConfigError as error:
         raise of_settings(error) from None
     except ServeError as error:
-        named = ["nbd", "ctl", "metrics", "watch", "listen_anywhere"]
+        named = ["nbd", "nvme_tcp", "ctl", "metrics", "watch", "listen_anywhere"]
         raise ServeError(str(error), error.hint, parameters=named) from None

@@ -281,16 +281,19 @@ def in_flight_bytes(text: str) -> int:
     return found
 
 
-def addresses_of(nbd: str | Sequence[str]) -> list[str]:
-    """Where clients connect: one address at least."""
-    addresses = [nbd] if isinstance(nbd, str) else list(nbd)
-    if not addresses:
+def addresses_of(nbd: str | Sequence[str], nvme_tcp: str | Sequence[str]) -> dict[str, list[str]]:
+    """Where clients connect, by protocol: one address at least."""
+    found = {
+        "nbd": [nbd] if isinstance(nbd, str) else list(nbd),
+        "nvme_tcp": [nvme_tcp] if isinstance(nvme_tcp, str) else list(nvme_tcp),
+    }
+    if not any(found.values()):
         raise ServeError(
             "nbd: found none, expected an address",
-            "such as unix:/tmp/drive.sock",
-            parameters=["nbd"],
+            "such as unix:/tmp/drive.sock, or one of NVMe/TCP",
+            parameters=["nbd", "nvme_tcp"],
         )
-    return addresses
+    return found
 
 
 @checked(seed=(0, 2**64 - 1), time_scale=None)
@@ -298,6 +301,7 @@ def serve(
     device: str | Ssd,
     nbd: str | Sequence[str] = "tcp:127.0.0.1:0",
     *,
+    nvme_tcp: str | Sequence[str] = (),
     pace: Literal["none", "real"] = "none",
     time_scale: float = 1.0,
     in_flight_max: str = IN_FLIGHT_MAX,
@@ -311,7 +315,9 @@ def serve(
     listen_anywhere: bool = False,
     seed: int = 1,
 ) -> ServedDrive:
-    """Serve a simulated drive over NBD. It keeps every byte in memory, and in an image if there is one.
+    """Serve a simulated drive over NBD, NVMe/TCP, or both.
+
+    It keeps every byte in memory, and in an image if there is one.
 
     Parameters
     ----------
@@ -319,7 +325,9 @@ def serve(
         A bundled drive, the path of a TOML file, or a drive. An :class:`flashwright.Ssd` may bring a precondition that
         plays no workload: ``empty``, ``sequential``, ``random``, ``steady`` or ``steady:laid-out``.
     nbd : str or sequence of str, optional
-        Where clients connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
+        Where clients of NBD connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
+    nvme_tcp : str or sequence of str, optional
+        Where hosts of NVMe/TCP connect: ``ADDRESS:PORT``, such as ``127.0.0.1:4420``.
     pace : {"none", "real"}, optional
         When replies leave: as soon as they are ready (the drive's clock runs on its own), or when the model says.
     time_scale : float, optional
@@ -396,7 +404,7 @@ def serve(
         )
     ssd = Ssd.find(device) if isinstance(device, str) else device
     settings = {
-        "nbd": addresses_of(nbd),
+        **addresses_of(nbd, nvme_tcp),
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": time_scale if pace == "real" else None,
@@ -413,5 +421,5 @@ def serve(
     try:
         return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)))
     except ServeError as error:
-        named = ["nbd", "ctl", "metrics", "watch", "listen_anywhere"]
+        named = ["nbd", "nvme_tcp", "ctl", "metrics", "watch", "listen_anywhere"]
         raise ServeError(str(error), error.hint, parameters=named) from None

@@ -197,8 +197,8 @@ def replay(
     ----------
     target : path, str or Ssd
         A block device or a regular file; an export of an NBD server, ``"nbd://HOST:PORT/EXPORT"`` or
-        ``"nbd+unix:///EXPORT?socket=PATH"``; ``"sim:NAME"`` or ``"sim:FILE.toml"``, or an :class:`Ssd`, in virtual
-        time.
+        ``"nbd+unix:///EXPORT?socket=PATH"``; a subsystem of NVMe/TCP, ``"nvme+tcp://HOST:PORT/NQN"``;
+        ``"sim:NAME"`` or ``"sim:FILE.toml"``, or an :class:`Ssd`, in virtual time.
     workload : Workload, Trace or str
         What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
     depth : int, optional
@@ -394,12 +394,12 @@ def _target(
             if is_export(path):
                 if busy_poll:
                     raise WorkloadError(
-                        "busy_poll: found with an NBD export, expected only with a device or file",
+                        "busy_poll: found with a target over the network, expected only with a device or file",
                         "",
                         parameters=["busy_poll"],
                     )
                 return {
-                    "nbd": {
+                    "remote": {
                         "uri": path,
                         "destroys_data": destroys_data,
                         "queue_depth": queue_depth,

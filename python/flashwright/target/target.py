@@ -64,8 +64,9 @@ class Target:
     ----------
     target : str, path, Ssd or Core
         A block device or a regular file; or an export of an NBD server, ``nbd://HOST:PORT/EXPORT`` or
-        ``nbd+unix:///EXPORT?socket=PATH``; or ``sim:NAME`` with a bundled drive or a TOML file; or a drive as
-        described; or a model of a drive in any language, behind the calls of :class:`Core`.
+        ``nbd+unix:///EXPORT?socket=PATH``; or a subsystem of NVMe/TCP, ``nvme+tcp://HOST:PORT/NQN``; or
+        ``sim:NAME`` with a bundled drive or a TOML file; or a drive as described; or a model of a drive in any
+        language, behind the calls of :class:`Core`.
     destroys_data : bool, optional
         Whether the data on a real target may be overwritten. What is mounted or otherwise in use is refused whatever
         is said.
@@ -88,7 +89,7 @@ class Target:
         Of a simulated drive, a digest of its description; else empty.
     path : str or None
         Of a real target.
-    kind : {"block-device", "file", "nbd", "simulated"}
+    kind : {"block-device", "file", "nbd", "nvme-tcp", "simulated"}
         What it is.
     capacity_bytes, block_bytes : int
         Its size, or that of the range, and the unit of all addresses and lengths.
@@ -139,7 +140,7 @@ class Target:
         self.path: str | None = None
         device = self._device(target, destroys_data and not read_only, queue_depth, seed)
         info = json.loads(device.info())
-        self.kind: Literal["block-device", "file", "nbd", "simulated"] = info["kind"]
+        self.kind: Literal["block-device", "file", "nbd", "nvme-tcp", "simulated"] = info["kind"]
         self.whole_bytes = int(info["capacity_bytes"])
         self.block_bytes = int(info["block_bytes"])
         self.real_time = bool(info["real_time"])
@@ -186,7 +187,9 @@ class Target:
             self.name = drive.name if isinstance(target, Ssd) else text
             self.drive = hashlib.sha256(drive.toml.encode()).hexdigest()[:16]
         elif is_export(text):
-            settings = {"nbd": {"uri": text, "destroys_data": writes, "queue_depth": queue_depth}}
+            settings = {
+                "remote": {"uri": text, "destroys_data": writes, "queue_depth": queue_depth}
+            }
             self.name = text
         else:
             disk = {

@@ -50,7 +50,7 @@ pub fn hello(uri: &Uri) -> Result<(Stream, Terms), Refused> {
     Ok((stream, terms))
 }
 
-fn connect(address: &Address) -> io::Result<Stream> {
+pub(super) fn connect(address: &Address) -> io::Result<Stream> {
     let stream = match address {
         Address::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
         Address::Tcp(text) => {

@@ -1,4 +1,5 @@
-//! An export of an NBD server as a block device on the monotonic clock: what `flashwright serve` offers, seen from the other end.
+//! An export of an NBD server, or a namespace of an NVMe/TCP target, as a block device on the monotonic clock: what
+//! `flashwright serve` offers, seen from the other end.
 //!
 //! ```text
 //!  submit ─► waiting (all places taken) ─► request, with noise ─► socket ─► server
@@ -10,6 +11,7 @@
 //! contain the way through both sockets.
 
 mod hello;
+mod nvme;
 mod replies;
 mod uri;
 
@@ -63,17 +65,36 @@ pub struct Remote {
     out: Vec<u8>,
     sent: usize,
     input: Vec<u8>,
-    replies: Replies,
+    protocol: Protocol,
     asked: Asked,
     queue: DriverQueue,
     ready: VecDeque<Completion>,
-    /// Data of writes, and what they hold.
-    data: Vec<u8>,
-    prepared: Prepared,
-    noise: Noise,
+    filler: Filler,
     tags: u64,
     dead: Option<IoError>,
     timers_sharp: bool,
+}
+
+/// What is spoken with the server.
+enum Protocol {
+    Nbd(Replies),
+    Nvme(Box<nvme::Queue>),
+}
+
+/// Data of writes.
+struct Filler {
+    data: Vec<u8>,
+    prepared: Prepared,
+    noise: Noise,
+}
+
+impl Filler {
+    /// Data for `bytes` of the drive from `offset` on.
+    fn data(&mut self, offset: u64, bytes: usize) -> &[u8] {
+        self.data.resize(self.data.len().max(bytes), 0);
+        self.prepared = self.noise.prepare(&mut self.data[..bytes], offset, self.prepared);
+        &self.data[..bytes]
+    }
 }
 
 /// A request at the server.
@@ -123,7 +144,13 @@ impl Remote {
     /// # Errors
     /// [`Refused`]: one line.
     pub fn open(uri: &Uri, options: RemoteOptions) -> Result<Self, Refused> {
-        let (stream, terms) = hello::hello(uri)?;
+        let (stream, terms, protocol) = if uri.is_nvme() {
+            let (stream, terms, queue) = nvme::hello(uri)?;
+            (stream, terms, Protocol::Nvme(Box::new(queue)))
+        } else {
+            let (stream, terms) = hello::hello(uri)?;
+            (stream, terms, Protocol::Nbd(Replies::default()))
+        };
         if options.destroys_data && terms.flags & export::READ_ONLY != 0 {
             let hint = "leave out --destroys-data to play only the reads";
             return Err(Refused { what: format!("{uri}: the export is read-only"), hint });
@@ -146,13 +173,11 @@ impl Remote {
             out: Vec::new(),
             sent: 0,
             input: vec![0; CHUNK],
-            replies: Replies::default(),
+            protocol,
             asked: Asked::default(),
             queue: DriverQueue::new(depth),
             ready: VecDeque::new(),
-            data: Vec::new(),
-            prepared: Prepared::default(),
-            noise: Noise::new(options.seed),
+            filler: Filler { data: Vec::new(), prepared: Prepared::default(), noise: Noise::new(options.seed) },
             tags: 0,
             dead: None,
             timers_sharp: false,
@@ -221,12 +246,18 @@ impl Remote {
         self.asked.cookies += 1;
         self.asked.pieces.insert(cookie, Piece { of, wanted: if kind == 0 { bytes } else { 0 }, came: 0 });
         let length = u32::try_from(bytes).expect("pieces are short");
-        Head::put(&mut self.out, flags, kind, cookie, offset, length);
-        if kind == 1 {
-            let bytes = length as usize;
-            self.data.resize(self.data.len().max(bytes), 0);
-            self.prepared = self.noise.prepare(&mut self.data[..bytes], offset, self.prepared);
-            self.out.extend_from_slice(&self.data[..bytes]);
+        let filler = &mut self.filler;
+        match &mut self.protocol {
+            Protocol::Nbd(_) => {
+                Head::put(&mut self.out, flags, kind, cookie, offset, length);
+                if kind == 1 {
+                    self.out.extend_from_slice(filler.data(offset, length as usize));
+                }
+            }
+            Protocol::Nvme(queue) => {
+                let message = nvme::Message { cookie, kind, is_durable: flags & flag::FUA != 0, offset, length };
+                queue.push(&mut self.out, message, &mut |at, data| data.copy_from_slice(filler.data(at, data.len())));
+            }
         }
     }
 
@@ -253,10 +284,23 @@ impl Remote {
             Ok(0) => self.dies("the server has ended the connection"),
             Ok(count) => {
                 let mut said = Vec::new();
-                if let Err(why) = self.replies.take(&input[..count], &mut self.asked, |_, reply| said.push(reply)) {
+                let done = |_: &mut Asked, reply| said.push(reply);
+                let filler = &mut self.filler;
+                let taken = match &mut self.protocol {
+                    Protocol::Nbd(replies) => replies.take(&input[..count], &mut self.asked, done),
+                    Protocol::Nvme(queue) => {
+                        let taken = queue.take(&input[..count], &mut self.asked, done);
+                        let mut fill = |at, data: &mut [u8]| data.copy_from_slice(filler.data(at, data.len()));
+                        queue.put_wanted(&mut self.out, &mut fill);
+                        queue.advance(&mut self.out, &mut fill);
+                        taken
+                    }
+                };
+                if let Err(why) = taken {
                     self.dies(why);
                 }
                 said.into_iter().for_each(|reply| self.answered(reply));
+                self.send(); // data that were asked for
             }
             Err(ref error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(ref error) => self.dies_of(error),
@@ -404,7 +448,7 @@ impl BlockDevice for Remote {
     }
 
     fn carries(&mut self, contents: Contents) {
-        self.noise.carries(contents);
+        self.filler.noise.carries(contents);
     }
 }
 
@@ -412,7 +456,8 @@ impl Drop for Remote {
     fn drop(&mut self) {
         let mut bye = Vec::new();
         Head::put(&mut bye, 0, 2, 0, 0, 0);
-        if self.dead.is_none() && self.out.is_empty() {
+        let says_so = matches!(self.protocol, Protocol::Nbd(_));
+        if says_so && self.dead.is_none() && self.out.is_empty() {
             // A server that is gone needs no farewell.
             let _ = (&self.stream).write(&bye);
         }

@@ -1,10 +1,11 @@
-//! Addresses of exports, after the public description of NBD's URIs (`doc/uri.md` of the project NetworkBlockDevice/nbd).
+//! Addresses of exports and namespaces, after the public description of NBD's URIs (`doc/uri.md` of the project NetworkBlockDevice/nbd).
 
 use crate::listen::Address;
 use std::fmt;
 use std::str::FromStr;
 
-/// Where an export is: `nbd://HOST:PORT/EXPORT` or `nbd+unix:///EXPORT?socket=PATH`.
+/// Where an export is: `nbd://HOST:PORT/EXPORT` or `nbd+unix:///EXPORT?socket=PATH`; or a subsystem of NVMe/TCP:
+/// `nvme+tcp://HOST:PORT/NQN`.
 ///
 /// ```
 /// use flashwright_serve::{Address, Uri};
@@ -13,6 +14,8 @@ use std::str::FromStr;
 /// assert_eq!((uri.address(), uri.export()), (&Address::Tcp("localhost:10809".into()), "disk"));
 /// let uri: Uri = "nbd+unix:///?socket=/run/a%20drive".parse()?;
 /// assert_eq!((uri.address(), uri.export()), (&Address::Unix("/run/a drive".into()), ""));
+/// let uri: Uri = "nvme+tcp://localhost/nqn.2014-08.org.example:disk".parse()?;
+/// assert_eq!((uri.address(), uri.is_nvme()), (&Address::Tcp("localhost:4420".into()), true));
 /// assert!("nbd+unix:///disk".parse::<Uri>().unwrap_err().what.contains("?socket=PATH"));
 /// # Ok::<(), flashwright_serve::Refused>(())
 /// ```
@@ -33,15 +36,23 @@ pub struct Refused {
     pub hint: &'static str,
 }
 
-/// The port of servers that name none.
+/// The ports of servers that name none.
 const PORT: u16 = 10809;
-const HINT: &str = "such as nbd://localhost:10809/ or nbd+unix:///?socket=/run/drive.sock";
+const NVME_PORT: u16 = 4420;
+const NVME: &str = "nvme+tcp";
+const HINT: &str = "such as nbd://localhost:10809/, nbd+unix:///?socket=/run/drive.sock or nvme+tcp://localhost:4420/";
 
 impl Uri {
     /// Whether a text is meant as one.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
-        text.split_once("://").is_some_and(|(scheme, _)| scheme.starts_with("nbd"))
+        text.split_once("://").is_some_and(|(scheme, _)| scheme.starts_with("nbd") || scheme == NVME)
+    }
+
+    /// Whether it is a subsystem of NVMe/TCP.
+    #[must_use]
+    pub fn is_nvme(&self) -> bool {
+        self.text.starts_with(NVME)
     }
 
     /// The server's address.
@@ -50,7 +61,7 @@ impl Uri {
         &self.address
     }
 
-    /// The export's name; empty for the server's default.
+    /// The export's name, or the qualified name of the subsystem; empty for the server's default.
     #[must_use]
     pub fn export(&self) -> &str {
         &self.export
@@ -73,11 +84,12 @@ impl FromStr for Uri {
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         let plain = |part: &str| decoded(part).ok_or_else(|| refuse(&format!("found {part:?}, expected %XX of UTF-8")));
         let address = match scheme {
-            "nbd" => {
+            "nbd" | NVME => {
                 if let Some(query) = query {
-                    return Err(refuse(&format!("found ?{query}, expected no query after nbd://HOST:PORT/EXPORT")));
+                    return Err(refuse(&format!("found ?{query}, expected no query after {scheme}://HOST:PORT/NAME")));
                 }
-                Address::Tcp(host_and_port(host).map_err(|found| refuse(&found))?)
+                let port = if scheme == NVME { NVME_PORT } else { PORT };
+                Address::Tcp(host_and_port(host, port).map_err(|found| refuse(&found))?)
             }
             "nbd+unix" => {
                 if !host.is_empty() {
@@ -94,14 +106,14 @@ impl FromStr for Uri {
                 }
             }
             "nbds" | "nbds+unix" => return Err(refuse("found a scheme with TLS, expected nbd or nbd+unix")),
-            other => return Err(refuse(&format!("found the scheme {other:?}, expected nbd or nbd+unix"))),
+            other => return Err(refuse(&format!("found the scheme {other:?}, expected nbd, nbd+unix or nvme+tcp"))),
         };
         Ok(Self { text: text.to_owned(), address, export: plain(path)? })
     }
 }
 
 /// Host and port as the system takes them, or what is wrong.
-fn host_and_port(text: &str) -> Result<String, String> {
+fn host_and_port(text: &str, usual: u16) -> Result<String, String> {
     if text.contains('@') {
         return Err("found a user, expected HOST:PORT alone".to_owned());
     }
@@ -114,7 +126,7 @@ fn host_and_port(text: &str) -> Result<String, String> {
     if host.is_empty() || (!is_numeric && host.contains([':', '[', ']'])) {
         return Err(format!("found the host {host:?}, expected a name or an address, in brackets for IPv6"));
     }
-    match port.map_or(Ok(PORT), str::parse::<u16>) {
+    match port.map_or(Ok(usual), str::parse::<u16>) {
         Ok(port) if port > 0 => Ok(format!("{host}:{port}")),
         _ => Err(format!("found the port {:?}, expected 1 to 65535", port.unwrap_or_default())),
     }

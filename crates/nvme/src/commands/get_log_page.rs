@@ -1,0 +1,73 @@
+//! Get Log Page (NVM Express Base 2.1, section 5.1.12).
+
+use super::{Command, effects_log};
+use crate::subsystem::{DISCOVERY_NQN, FIRMWARE};
+use crate::wire::log;
+use crate::wire::{ALL_NAMESPACES, Status};
+
+/// The pages that there are, and that of discovery.
+const PAGES: [u8; 7] = [0x00, 0x01, 0x02, 0x03, 0x05, 0x09, 0xc0];
+const DISCOVERY: u8 = 0x70;
+
+pub(super) const COMMAND: Command = Command {
+    opcode: 0x02,
+    name: "Get Log Page",
+    effects: 0,
+    optional: 0,
+    in_discovery: true,
+    run: |call| {
+        let sqe = call.sqe;
+        let page = (sqe.dword(10) & 0xff) as u8;
+        let retains_event = sqe.dword(10) & 1 << 15 != 0;
+        let dwords = u64::from(sqe.dword(10) >> 16) | u64::from(sqe.dword(11) & 0xffff) << 16;
+        let offset = u64::from(sqe.dword(12)) | u64::from(sqe.dword(13)) << 32;
+        let group = sqe.dword(11) >> 16;
+        let health = (call.health)();
+        let controller = call.controller()?;
+        let (is_discovery, errors) = (controller.is_discovery, controller.errors_total);
+        if page == DISCOVERY && !is_discovery || page != DISCOVERY && is_discovery {
+            return Err(Status::INVALID_LOG_PAGE);
+        }
+        let data = match page {
+            0x00 => {
+                let mut data = vec![0; 1024];
+                PAGES.iter().for_each(|page| data[4 * usize::from(*page)] = 1);
+                data
+            }
+            0x01 => controller.error_log().flat_map(log::ErrorEntry::bytes).collect(),
+            // Of the drive; a namespace has none of its own.
+            0x02 if sqe.nsid() != ALL_NAMESPACES && sqe.nsid() != 0 => return Err(Status::INVALID_FIELD),
+            0x02 => log::smart(&health, errors),
+            0x03 => log::firmware_slots(FIRMWARE),
+            0x05 => effects_log(),
+            0x09 if group != 1 => return Err(Status::INVALID_FIELD),
+            0x09 => log::endurance_group(&health, errors),
+            0xc0 => log::ocp(&health),
+            DISCOVERY => {
+                let (host, port) = &call.subsystem.about.address;
+                debug_assert_ne!(call.subsystem.nqn, DISCOVERY_NQN);
+                log::discovery(&call.subsystem.nqn, host, port, call.subsystem.about.is_v6)
+            }
+            _ => return Err(Status::INVALID_LOG_PAGE),
+        };
+        // The error log has room for more than there is.
+        let whole = if page == 0x01 { 64 * (usize::from(crate::wire::identify::ELPE) + 1) } else { data.len() };
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        if !offset.is_multiple_of(4) || offset > whole {
+            return Err(Status::INVALID_FIELD);
+        }
+        let asked = usize::try_from((dwords + 1) * 4).unwrap_or(usize::MAX);
+        if asked > super::TRANSFER_MAX {
+            return Err(Status::INVALID_FIELD);
+        }
+        if asked > sqe.sgl().length as usize {
+            return Err(Status::SGL_LENGTH);
+        }
+        if !retains_event {
+            call.controller()?.read_page(page);
+        }
+        let mut found = data.get(offset..).unwrap_or_default().to_vec();
+        found.resize(asked, 0); // what lies behind the page is zeros
+        Ok(call.reply(found))
+    },
+};

@@ -1,0 +1,449 @@
+//! What hosts share: the namespaces, and a controller for each host that is connected.
+
+use crate::commands::{self, Call, Outcome};
+use crate::wire::identify::{AERL, NamespaceFacts, VERSION};
+use crate::wire::log::{self, ErrorEntry};
+use crate::wire::{Sqe, Status, identify};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Commands of a queue, which CAP.MQES tells.
+pub const QUEUE_MAX: u16 = 1024;
+/// I/O queues of a controller.
+pub const IO_QUEUES_MAX: u16 = 128;
+/// Controllers at once.
+pub const CONTROLLERS_MAX: usize = 64;
+/// Bytes of data that a capsule takes.
+pub const IN_CAPSULE_BYTES: usize = 8192;
+/// The qualified name of every discovery service.
+pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
+/// The firmware revision that controllers report.
+pub const FIRMWARE: &str = env!("CARGO_PKG_VERSION");
+/// Formats of a logical block, as powers of two of bytes.
+const FORMATS: [u8; 2] = [9, 12];
+
+/// The drive that is behind a subsystem, and where hosts find it.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The model.
+    pub model: String,
+    /// Addressable bytes.
+    pub bytes: u64,
+    /// The smallest unit that the drive reads and writes, in bytes.
+    pub unit_bytes: u64,
+    /// A page of the flash, in bytes.
+    pub page_bytes: u64,
+    /// Whether a trim of whole pages leaves zeros.
+    pub trims_to_zeros: bool,
+    /// Whether everything that would change the drive is refused.
+    pub is_read_only: bool,
+    /// The address that hosts connect to: host and port.
+    pub address: (String, String),
+    /// Whether the address is one of IPv6.
+    pub is_v6: bool,
+}
+
+/// What a drive counts, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Health {
+    /// Addressable bytes.
+    pub capacity: u64,
+    /// Those that hold data.
+    pub bytes_used: u64,
+    /// Bytes that hosts read.
+    pub bytes_read: u64,
+    /// Bytes that hosts wrote.
+    pub bytes_written: u64,
+    /// Read commands.
+    pub reads: u64,
+    /// Write commands.
+    pub writes: u64,
+    /// Bytes programmed.
+    pub media_bytes_written: u64,
+    /// Bytes read from the flash.
+    pub media_bytes_read: u64,
+    /// Bytes that the flash is rated to take; 0 if it has no limit.
+    pub media_bytes_rated: u64,
+    /// Share of spare blocks that is left.
+    pub spare: f64,
+    /// Share of the rated life that is used up; may exceed 1.
+    pub used: f64,
+    /// Blocks that were retired.
+    pub blocks_bad: u32,
+    /// Share of blocks that are erased.
+    pub blocks_free: f64,
+    /// The least erases of a block.
+    pub erases_min: u32,
+    /// The most erases of a block.
+    pub erases_max: u32,
+    /// The drive takes no more writes.
+    pub is_worn_out: bool,
+    /// Time on the drive's clock, nanoseconds.
+    pub power_on_ns: u64,
+    /// How often it was switched on.
+    pub power_cycles: u64,
+    /// How often power was lost without a warning.
+    pub unsafe_shutdowns: u64,
+    /// Commands that failed in the drive.
+    pub media_errors: u64,
+}
+
+/// A range of the drive that hosts see as a namespace.
+#[derive(Clone, Copy, Debug)]
+pub struct Namespace {
+    /// Its identifier.
+    pub id: u32,
+    /// Bytes.
+    pub bytes: u64,
+    /// Which format it has.
+    pub format: u8,
+}
+
+impl Namespace {
+    /// Bytes of a logical block, as a power of two.
+    #[must_use]
+    pub fn shift(&self, formats: &[u8]) -> u8 {
+        formats[usize::from(self.format)]
+    }
+}
+
+/// A subsystem: one drive.
+#[derive(Debug)]
+pub struct Subsystem {
+    /// The drive.
+    pub about: About,
+    /// Its qualified name.
+    pub nqn: String,
+    /// The serial number.
+    pub serial: String,
+    uuid: [u8; 16],
+    pub(crate) namespace: Namespace,
+    controllers: BTreeMap<u16, Controller>,
+    next: u16,
+}
+
+/// Where a command came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The controller.
+    pub controller: u16,
+    /// The queue; 0 for the admin queue.
+    pub queue: u16,
+}
+
+/// A controller: what a host is connected to.
+#[derive(Debug)]
+pub struct Controller {
+    /// Its identifier.
+    pub id: u16,
+    /// Whether it only tells where others are.
+    pub is_discovery: bool,
+    /// Who is connected.
+    pub host: ([u8; 16], String),
+    /// CC.
+    pub config: u32,
+    /// Milliseconds without a command after which the host is taken for lost; 0 for never.
+    pub keep_alive_ms: u32,
+    /// Queues with a connection.
+    pub queues: BTreeSet<u16>,
+    /// Identifiers of the commands that wait for an event.
+    pub event_requests: VecDeque<u16>,
+    /// Events that nobody has been told of, as they are told.
+    events: VecDeque<u32>,
+    /// Log pages of events that were told and not read: no further event of their type is told.
+    masked: BTreeSet<u8>,
+    /// Bits of critical warnings that were told.
+    warned: u8,
+    pub(crate) features: BTreeMap<u8, u32>,
+    pub(crate) host_behavior: Vec<u8>,
+    errors: VecDeque<ErrorEntry>,
+    /// Entries that the error log has had.
+    pub errors_total: u64,
+    /// Commands that it has taken: while they grow, its host is there.
+    pub commands: u64,
+}
+
+/// CC and CSTS.
+mod bits {
+    pub const ENABLE: u32 = 1;
+    pub const SHUTDOWN: u32 = 3 << 14;
+    pub const READY: u32 = 1;
+    pub const SHUTDOWN_COMPLETE: u32 = 2 << 2;
+}
+
+/// Properties, by their offsets.
+mod property {
+    pub const CAP: u32 = 0x00;
+    pub const VS: u32 = 0x08;
+    pub const CC: u32 = 0x14;
+    pub const CSTS: u32 = 0x1c;
+    pub const NSSR: u32 = 0x20;
+    pub const CRTO: u32 = 0x68;
+}
+
+impl Controller {
+    /// Whether the host has enabled it.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.config & bits::ENABLE != 0 && self.config & bits::SHUTDOWN == 0
+    }
+
+    /// A property's value; none if there is none of that size there.
+    #[must_use]
+    pub fn property(&self, offset: u32, bytes: usize) -> Option<u64> {
+        let value = match (offset, bytes) {
+            (property::CAP, 8) => {
+                let timeout = 15 << 24; // CSTS.RDY follows at once; 7.5 s
+                // CQR; the NVM command set; CRMS: ready with all media
+                u64::from(QUEUE_MAX - 1) | 1 << 16 | timeout | 1 << 37 | 1 << 59
+            }
+            (property::VS, 4) => u64::from(VERSION),
+            (property::CC, 4) => u64::from(self.config),
+            (property::CSTS, 4) => {
+                let ready = if self.config & bits::ENABLE != 0 { bits::READY } else { 0 };
+                let shut = if self.config & bits::SHUTDOWN != 0 { bits::SHUTDOWN_COMPLETE } else { 0 };
+                u64::from(ready | shut)
+            }
+            (property::NSSR, 4) => 0,
+            (property::CRTO, 4) => 1,
+            _ => return None,
+        };
+        Some(value)
+    }
+
+    /// Sets a property. Returns false if it can't be set.
+    pub fn set_property(&mut self, offset: u32, bytes: usize, value: u64) -> bool {
+        if (offset, bytes) != (property::CC, 4) {
+            return false;
+        }
+        let (before, now) = (self.config, (value & 0xffff_ffff) as u32);
+        self.config = now;
+        if before & bits::ENABLE != 0 && now & bits::ENABLE == 0 {
+            self.reset();
+        }
+        true
+    }
+
+    /// I/O queues that the host may have: what it asked for, or the most.
+    #[must_use]
+    pub fn io_queues(&self) -> u32 {
+        self.features.get(&0x07).map_or(u32::from(IO_QUEUES_MAX), |given| (given & 0xffff) + 1)
+    }
+
+    fn reset(&mut self) {
+        self.event_requests.clear();
+        self.events.clear();
+        self.masked.clear();
+        self.features.clear();
+        self.warned = 0;
+    }
+
+    /// Tells of an event, once somebody asks: its type, what happened, and the log page to read.
+    fn announce(&mut self, kind: u8, what: u8, page: u8) {
+        let event = u32::from(page) << 16 | u32::from(what) << 8 | u32::from(kind);
+        if !self.events.contains(&event) {
+            self.events.push_back(event);
+        }
+    }
+
+    /// The next event to be told, with the command that waits for it.
+    pub fn next_event(&mut self) -> Option<(u16, u32)> {
+        let at = self.events.iter().position(|event| !self.masked.contains(&((event >> 16 & 0xff) as u8)))?;
+        let cid = self.event_requests.pop_front()?;
+        let event = self.events.remove(at)?;
+        self.masked.insert((event >> 16 & 0xff) as u8);
+        Some((cid, event))
+    }
+
+    pub(crate) fn read_page(&mut self, page: u8) {
+        self.masked.remove(&page);
+    }
+
+    pub(crate) fn hold_event_request(&mut self, cid: u16) -> Result<Outcome, Status> {
+        if self.event_requests.len() > usize::from(AERL) {
+            return Err(Status::TOO_MANY_EVENT_REQUESTS);
+        }
+        self.event_requests.push_back(cid);
+        Ok(Outcome::Held)
+    }
+
+    pub(crate) fn error_log(&self) -> impl Iterator<Item = &ErrorEntry> {
+        self.errors.iter()
+    }
+
+    fn note_error(&mut self, queue: u16, sqe: &Sqe, status: Status) {
+        self.errors_total += 1;
+        let (number, cid, nsid, block) = (self.errors_total, sqe.cid(), sqe.nsid(), sqe.first_block());
+        self.errors.push_front(ErrorEntry { number, queue, cid, status, nsid, block });
+        self.errors.truncate(usize::from(identify::ELPE) + 1);
+    }
+}
+
+impl Subsystem {
+    /// Of a drive. Its name and its identifiers follow from the model, the size and the address, so that they are the same
+    /// whenever it is served there, and differ between drives that one machine serves.
+    #[must_use]
+    pub fn new(about: About) -> Self {
+        let text = format!("{}\0{}\0{}\0{}", about.model, about.bytes, about.address.0, about.address.1);
+        let (high, low) = (hash(text.as_bytes(), 0), hash(text.as_bytes(), 1));
+        let mut uuid = [0; 16];
+        uuid[..8].copy_from_slice(&high.to_be_bytes());
+        uuid[8..].copy_from_slice(&low.to_be_bytes());
+        uuid[6] = uuid[6] & 0x0f | 0x80; // version 8: made by a rule of one's own
+        uuid[8] = uuid[8] & 0x3f | 0x80;
+        let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+        let nqn = format!(
+            "nqn.2014-08.org.nvmexpress:uuid:{}-{}-{}-{}-{}",
+            &hex[..8],
+            &hex[8..12],
+            &hex[12..16],
+            &hex[16..20],
+            &hex[20..]
+        );
+        let format = u8::from(about.unit_bytes > 512);
+        let namespace = Namespace { id: 1, bytes: about.bytes, format };
+        let serial = format!("FW{}", &hex[..16]).to_uppercase();
+        Self { about, nqn, serial, uuid, namespace, controllers: BTreeMap::new(), next: 1 }
+    }
+
+    /// The formats of a logical block, as powers of two of bytes.
+    #[must_use]
+    pub fn formats(&self) -> &'static [u8] {
+        &FORMATS
+    }
+
+    /// Bytes of a logical block, as a power of two.
+    #[must_use]
+    pub fn block_shift(&self) -> u8 {
+        self.namespace.shift(&FORMATS)
+    }
+
+    /// A controller; none if its host has gone.
+    #[must_use]
+    pub fn controller(&self, id: u16) -> Option<&Controller> {
+        self.controllers.get(&id)
+    }
+
+    /// The same, to change it.
+    pub fn controller_mut(&mut self, id: u16) -> Option<&mut Controller> {
+        self.controllers.get_mut(&id)
+    }
+
+    /// Identifiers of the controllers that serve the namespaces.
+    pub fn controllers(&self) -> impl Iterator<Item = u16> {
+        self.controllers.values().filter(|each| !each.is_discovery).map(|each| each.id)
+    }
+
+    /// Makes a controller for a host.
+    ///
+    /// # Errors
+    /// [`Status::CONNECT_BUSY`] if there are too many.
+    pub fn admit(&mut self, host: ([u8; 16], String), is_discovery: bool, keep_alive_ms: u32) -> Result<u16, Status> {
+        if self.controllers.len() >= CONTROLLERS_MAX {
+            return Err(Status::CONNECT_BUSY);
+        }
+        while self.controllers.contains_key(&self.next) || self.next >= 0xfff0 {
+            self.next = if self.next >= 0xfff0 { 1 } else { self.next + 1 };
+        }
+        let id = self.next;
+        self.next += 1;
+        let controller = Controller {
+            id,
+            is_discovery,
+            host,
+            config: 0,
+            keep_alive_ms,
+            queues: BTreeSet::from([0]),
+            event_requests: VecDeque::new(),
+            events: VecDeque::new(),
+            masked: BTreeSet::new(),
+            warned: 0,
+            features: BTreeMap::new(),
+            host_behavior: vec![0; 512],
+            errors: VecDeque::new(),
+            errors_total: 0,
+            commands: 0,
+        };
+        self.controllers.insert(id, controller);
+        Ok(id)
+    }
+
+    /// The connection of a queue has ended. That of the admin queue takes the controller with it.
+    pub fn leave(&mut self, place: Place) {
+        if place.queue == 0 {
+            self.controllers.remove(&place.controller);
+        } else if let Some(controller) = self.controllers.get_mut(&place.controller) {
+            controller.queues.remove(&place.queue);
+        }
+    }
+
+    /// Carries out a command as far as it does without the drive.
+    ///
+    /// `data` is what the host sent with it.
+    ///
+    /// # Errors
+    /// The status with which it is answered; it is in the error log then.
+    pub fn execute(
+        &mut self,
+        place: Place,
+        sqe: &Sqe,
+        data: &[u8],
+        health: &dyn Fn() -> Health,
+    ) -> Result<Outcome, Status> {
+        if let Some(controller) = self.controllers.get_mut(&place.controller) {
+            controller.commands += 1;
+        }
+        let mut call = Call { subsystem: self, place, sqe, data, health };
+        let outcome = commands::run(&mut call);
+        if let Err(status) = outcome
+            && let Some(controller) = self.controllers.get_mut(&place.controller)
+        {
+            controller.note_error(place.queue, sqe, status);
+        }
+        outcome
+    }
+
+    /// A command failed in the drive: the error log has it.
+    pub fn note_failure(&mut self, place: Place, sqe: &Sqe, status: Status) {
+        if let Some(controller) = self.controllers.get_mut(&place.controller) {
+            controller.note_error(place.queue, sqe, status);
+        }
+    }
+
+    /// Announces what has changed in the health of the drive.
+    pub fn watch_health(&mut self, health: &Health) {
+        let warning = log::critical_warning(health);
+        for controller in self.controllers.values_mut() {
+            let wanted = controller.features.get(&0x0b).copied().unwrap_or(0);
+            let fresh = warning & !controller.warned & (wanted & 0x1f) as u8;
+            controller.warned |= fresh;
+            if fresh & 1 != 0 {
+                controller.announce(1, 2, 0x02); // health: spare below its threshold
+            }
+            if fresh & 1 << 3 != 0 {
+                controller.announce(1, 0, 0x02); // health: reliability
+            }
+        }
+    }
+
+    /// What the namespace says of itself, of which `bytes_used` hold data.
+    #[must_use]
+    pub fn namespace_facts(&self, bytes_used: u64) -> NamespaceFacts {
+        let blocks = self.namespace.bytes >> self.block_shift();
+        NamespaceFacts {
+            blocks,
+            used: (bytes_used >> self.block_shift()).min(blocks),
+            formats: &FORMATS,
+            format: self.namespace.format,
+            page_bytes: self.about.page_bytes,
+            trims_to_zeros: self.about.trims_to_zeros,
+            nguid: self.uuid,
+        }
+    }
+}
+
+/// FNV-1a of 64 bits, with a start that depends on `salt`.
+fn hash(bytes: &[u8], salt: u64) -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325 ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    (mixed ^ mixed >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}

@@ -1,0 +1,196 @@
+//! The structures that Identify returns (Base 2.1, section 5.1.13; NVM Command Set 1.1, section 4.1.5).
+
+use super::{put, put_text};
+
+/// Bytes of every structure.
+pub const BYTES: usize = 4096;
+/// The specification that the controllers keep to: 2.1.0.
+pub const VERSION: u32 = 2 << 16 | 1 << 8;
+/// The largest transfer, as a power of two of [`super::HOST_PAGE`]: 1 MiB.
+pub const MDTS: u8 = 8;
+/// Commands of a host to announce events that may be outstanding, counted from 0.
+pub const AERL: u8 = 3;
+/// The granularity of the keep-alive time, in units of 100 ms.
+pub const KAS: u16 = 1;
+/// Entries of the error log, counted from 0.
+pub const ELPE: u8 = 63;
+/// The largest range of a Dataset Management command, in bytes.
+pub const RANGE_BYTES_MAX: u64 = 1 << 30;
+
+/// What a controller says of itself.
+#[derive(Clone, Debug)]
+pub struct ControllerFacts<'a> {
+    /// See [`Self::put`].
+    pub serial: &'a str,
+    /// The model.
+    pub model: &'a str,
+    /// The firmware.
+    pub firmware: &'a str,
+    /// The qualified name of the subsystem.
+    pub nqn: &'a str,
+    /// Its identifier.
+    pub id: u16,
+    /// Whether it only tells where others are.
+    pub is_discovery: bool,
+    /// Bytes of the NVM.
+    pub capacity: u64,
+    /// The largest namespace identifier.
+    pub namespaces: u32,
+    /// Bytes of data that a capsule takes.
+    pub in_capsule: usize,
+    /// Commands of a queue.
+    pub queue_max: u16,
+    /// What the list of commands makes of ONCS.
+    pub optional_commands: u16,
+    /// What the list of commands makes of OACS.
+    pub optional_admin: u16,
+}
+
+impl ControllerFacts<'_> {
+    /// CNS 01h (figure 313).
+    #[must_use]
+    pub fn structure(&self) -> Vec<u8> {
+        let mut out = vec![0; BYTES];
+        put_text(&mut out, 4, 20, self.serial);
+        put_text(&mut out, 24, 40, self.model);
+        put_text(&mut out, 64, 8, self.firmware);
+        out[77] = MDTS;
+        put(&mut out, 78, &self.id.to_le_bytes());
+        put(&mut out, 80, &VERSION.to_le_bytes());
+        put(&mut out, 92, &(1u32 << 8).to_le_bytes()); // OAES: changed namespaces
+        // CTRATT: host identifiers of 128 bits; endurance groups; keep-alive that any command renews.
+        put(&mut out, 96, &(1u32 | 1 << 4 | 1 << 6).to_le_bytes());
+        out[111] = if self.is_discovery { 2 } else { 1 };
+        put(&mut out, 256, &self.optional_admin.to_le_bytes());
+        out[258] = 3; // ACL
+        out[259] = AERL;
+        out[260] = 1 << 1 | 1; // FRMW: one slot, read only
+        out[261] = 1 << 1 | 1 << 2; // LPA: effects, and offsets of log pages
+        out[262] = ELPE;
+        put(&mut out, 266, &343u16.to_le_bytes()); // WCTEMP, kelvin
+        put(&mut out, 268, &353u16.to_le_bytes()); // CCTEMP, kelvin
+        put(&mut out, 280, &u128::from(self.capacity).to_le_bytes());
+        put(&mut out, 320, &KAS.to_le_bytes());
+        put(&mut out, 340, &1u16.to_le_bytes()); // ENDGIDMAX
+        out[512] = 0x66; // SQES
+        out[513] = 0x44; // CQES
+        put(&mut out, 514, &self.queue_max.to_le_bytes());
+        put(&mut out, 516, &self.namespaces.to_le_bytes());
+        put(&mut out, 520, &self.optional_commands.to_le_bytes());
+        out[524] = 0; // FNA: formatting concerns one namespace
+        out[525] = 1 | 3 << 1; // VWC: there is one, and a flush may name all namespaces
+        put(&mut out, 536, &(1u32 | 1 << 20).to_le_bytes()); // SGLS: no alignment; offsets in a capsule
+        put(&mut out, 540, &self.namespaces.to_le_bytes());
+        let nqn = self.nqn.as_bytes();
+        put(&mut out, 768, &nqn[..nqn.len().min(255)]);
+        let units = |bytes: usize| u32::try_from(bytes / 16).expect("capsules are short").to_le_bytes();
+        put(&mut out, 1792, &units(super::SQE_BYTES + self.in_capsule));
+        put(&mut out, 1796, &units(super::CQE_BYTES));
+        out[1803] = 1; // MSDBD
+        put(&mut out, 2048, &2500u16.to_le_bytes()); // power state 0: at most 25 W
+        out
+    }
+}
+
+/// What a namespace says of itself, in logical blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamespaceFacts {
+    /// Blocks that can be addressed.
+    pub blocks: u64,
+    /// Blocks that hold data.
+    pub used: u64,
+    /// Its formats: powers of two of bytes.
+    pub formats: &'static [u8],
+    /// Which of them it has.
+    pub format: u8,
+    /// Bytes of a page of the flash, what the host should write and trim in.
+    pub page_bytes: u64,
+    /// Whether a read of what was trimmed gives zeros.
+    pub trims_to_zeros: bool,
+    /// Never the same for two namespaces.
+    pub nguid: [u8; 16],
+}
+
+impl NamespaceFacts {
+    /// CNS 00h (NVM Command Set, figure 114).
+    #[must_use]
+    pub fn structure(&self) -> Vec<u8> {
+        let mut out = vec![0; BYTES];
+        put(&mut out, 0, &self.blocks.to_le_bytes());
+        put(&mut out, 8, &self.blocks.to_le_bytes());
+        put(&mut out, 16, &self.used.to_le_bytes());
+        let shift = self.formats[usize::from(self.format)];
+        let preferred = u16::try_from((self.page_bytes >> shift).max(1) - 1).unwrap_or(0);
+        let is_whole = self.page_bytes.is_multiple_of(1 << shift);
+        out[24] = if is_whole { 1 << 4 } else { 0 }; // NSFEAT: preferred sizes
+        out[25] = u8::try_from(self.formats.len() - 1).expect("formats are few");
+        out[26] = self.format;
+        out[30] = 1; // NMIC: several controllers may have it
+        // DLFEAT: deallocated blocks read as zeros, and Write Zeroes may deallocate.
+        out[33] = if self.trims_to_zeros { 1 | 1 << 3 } else { 0 };
+        put(&mut out, 48, &u128::from(self.blocks << shift).to_le_bytes());
+        if is_whole {
+            [64, 66, 68, 70, 72].iter().for_each(|at| put(&mut out, *at, &preferred.to_le_bytes()));
+        }
+        put(&mut out, 102, &1u16.to_le_bytes()); // ENDGID
+        put(&mut out, 104, &self.nguid);
+        for (at, shift) in self.formats.iter().enumerate() {
+            out[128 + 4 * at + 2] = *shift;
+            out[128 + 4 * at + 3] = if *shift == 9 { 1 } else { 0 }; // RP: blocks of 4 KiB are the best
+        }
+        out
+    }
+
+    /// CNS 08h (Base, figure 320).
+    #[must_use]
+    pub fn independent(&self) -> Vec<u8> {
+        let mut out = vec![0; BYTES];
+        out[1] = 1; // NMIC
+        put(&mut out, 12, &1u16.to_le_bytes()); // ENDGID
+        out[14] = 1; // NSTAT: ready
+        out
+    }
+
+    /// CNS 03h (Base, figure 316): identifiers, and that it belongs to the NVM command set.
+    #[must_use]
+    pub fn descriptors(&self) -> Vec<u8> {
+        let mut out = vec![0; BYTES];
+        put(&mut out, 0, &[2, 16, 0, 0]); // NGUID
+        put(&mut out, 4, &self.nguid);
+        put(&mut out, 20, &[3, 16, 0, 0]); // UUID
+        put(&mut out, 24, &self.nguid);
+        put(&mut out, 40, &[4, 1, 0, 0]); // CSI: 00h
+        out
+    }
+}
+
+/// CNS 06h of the NVM command set (figure 119): limits of what moves no data.
+#[must_use]
+pub fn nvm_controller(block_shift: u8) -> Vec<u8> {
+    let mut out = vec![0; BYTES];
+    let blocks = u32::try_from(RANGE_BYTES_MAX >> block_shift).expect("blocks are 512 bytes at least");
+    put(&mut out, 4, &blocks.to_le_bytes()); // DMRSL
+    out
+}
+
+/// A list of identifiers of namespaces above `above`.
+#[must_use]
+pub fn list(ids: impl Iterator<Item = u32>, above: u32) -> Vec<u8> {
+    let mut out = vec![0; BYTES];
+    let found = ids.filter(|id| *id > above).take(BYTES / 4);
+    found.enumerate().for_each(|(at, id)| put(&mut out, 4 * at, &id.to_le_bytes()));
+    out
+}
+
+/// A list of identifiers of controllers from `first` on, which begins with their number.
+#[must_use]
+pub fn controllers(ids: impl Iterator<Item = u16>, first: u16) -> Vec<u8> {
+    let mut out = vec![0; BYTES];
+    let mut count = 0u16;
+    for id in ids.filter(|id| *id >= first).take(BYTES / 2 - 1) {
+        count += 1;
+        put(&mut out, 2 * usize::from(count), &id.to_le_bytes());
+    }
+    put(&mut out, 0, &count.to_le_bytes());
+    out
+}

@@ -1,0 +1,5 @@
+//! Sessions of hosts that keep to no rule.
+
+#![allow(clippy::unwrap_used, missing_docs)] // helpers of tests count as library code
+
+mod hostile;

@@ -1,0 +1,212 @@
+//! Clients of NVMe/TCP: their sessions, and the drive that these ask.
+//!
+//! A session ([`flashwright_nvme::tcp`]) turns bytes into requests for the drive and answers into bytes; here its requests
+//! become commands of the executor, which every protocol has.
+
+use crate::command::Command;
+use crate::connection::{BATCH_BYTES, End, send};
+use crate::exec::{Drive, Executor};
+use crate::input::Input;
+use crate::listen::Stream;
+use crate::replies::Replies;
+use crate::served::Served;
+use crate::shared::Shared;
+use crate::wire::{Kind, flag};
+use flashwright_block::Nanos;
+use flashwright_nvme::subsystem::Place;
+use flashwright_nvme::tcp::{Reader, Ready, Writer};
+use flashwright_nvme::{Health, Op};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Interval between two looks at whether a host is still there, and whether there is an event for it.
+pub(crate) const LOOK: Duration = Duration::from_millis(250);
+/// How often the health of the drive is looked at, for events.
+const HEALTH_LOOK: Duration = Duration::from_secs(2);
+/// A host that sends nothing before it is connected to a queue is ended after so long.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// The requests of a client, with what tells whether it is still there.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub reader: Reader,
+    /// When its controller was last known to have taken a command, and how many it had taken then.
+    heard: (Instant, u64),
+    looked: Instant,
+}
+
+impl Session {
+    pub fn new() -> Self {
+        let now = Instant::now();
+        Self { reader: Reader::default(), heard: (now, 0), looked: now }
+    }
+
+    /// Takes what has come. Returns the bytes taken.
+    pub fn feed<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies, input: &[u8]) -> usize {
+        let (Some((subsystem, health)), Replies::Nvme(writer)) = (drive.with_subsystem(), replies) else { return 0 };
+        self.reader.feed(writer, subsystem, &health, input)
+    }
+
+    /// Whether the connection is over, looked at now and then: its controller is gone, the transport was broken, or the host
+    /// has been silent for too long. Tells of events on the way.
+    pub fn look<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies) -> Option<End> {
+        let (Some((subsystem, health)), Replies::Nvme(writer)) = (drive.with_subsystem(), replies) else {
+            return Some(End::Broken);
+        };
+        if self.reader.is_broken() {
+            return Some(End::Broken);
+        }
+        if self.reader.is_over(subsystem) {
+            return Some(End::InOrder);
+        }
+        let Some(place) = self.reader.queue().map(|queue| queue.place) else {
+            return (self.heard.0.elapsed() > CONNECT_PATIENCE).then_some(End::Broken);
+        };
+        if place.queue != 0 {
+            return None;
+        }
+        if self.looked.elapsed() >= HEALTH_LOOK {
+            self.looked = Instant::now();
+            subsystem.watch_health(&health());
+        }
+        self.reader.tell_events(writer, subsystem);
+        let controller = subsystem.controller(place.controller)?;
+        if controller.commands != self.heard.1 {
+            self.heard = (Instant::now(), controller.commands);
+        }
+        let patience = Duration::from_millis(u64::from(controller.keep_alive_ms));
+        // A host may be as late as the interval at which it is looked after.
+        (!patience.is_zero() && self.heard.0.elapsed() > patience + LOOK).then_some(End::Broken)
+    }
+
+    /// The connection has ended.
+    pub fn leave<S: Served>(&self, drive: &mut Drive<S>) {
+        let place: Option<Place> = self.reader.queue().map(|queue| queue.place);
+        if let (Some(subsystem), Some(place)) = (&mut drive.subsystem, place) {
+            subsystem.leave(place);
+        }
+    }
+}
+
+impl<S: Served> Drive<S> {
+    /// The subsystem, and what tells the drive's health.
+    #[allow(clippy::type_complexity)]
+    fn with_subsystem(&mut self) -> Option<(&mut flashwright_nvme::Subsystem, impl Fn() -> Health + '_)> {
+        let Self { served, subsystem, failed, cuts, mounts, .. } = self;
+        let (served, failed, cuts, mounts) = (&*served, *failed, *cuts, *mounts);
+        let health = move || Health {
+            media_errors: failed,
+            unsafe_shutdowns: cuts,
+            power_cycles: 1 + mounts,
+            ..served.health()
+        };
+        subsystem.as_mut().map(|subsystem| (subsystem, health))
+    }
+}
+
+/// The replies to a client of NVMe/TCP.
+pub(crate) fn replies() -> Replies {
+    Replies::Nvme(Box::<Writer>::default())
+}
+
+/// What a session asks of the drive, as a command of the executor.
+pub(crate) fn command_of(ready: &Ready) -> Command {
+    let io = &ready.io;
+    let (kind, flags) = match io.op {
+        Op::Read => (Kind::Read, 0),
+        Op::Write => (Kind::Write, 0),
+        Op::Flush => (Kind::Flush, 0),
+        Op::Deallocate => (Kind::Trim, 0),
+        Op::WriteZeroes(true) => (Kind::WriteZeroes, 0),
+        Op::WriteZeroes(false) => (Kind::WriteZeroes, flag::NO_HOLE),
+        Op::Verify => (Kind::Cache, 0),
+    };
+    let flags = flags | if io.is_durable { flag::FUA } else { 0 };
+    Command { cookie: u64::from(ready.flight), kind, flags, offset: io.offset, length: io.bytes }
+}
+
+/// Carries out requests as fast as they go, until the connection ends.
+pub(crate) fn transmit<S: Served>(shared: &Shared<S>, stream: &Stream, input: &mut Input) -> End {
+    let (mut session, mut replies, mut executor) = (Session::new(), replies(), Executor::default());
+    let end = exchange(shared, stream, input, &mut session, &mut replies, &mut executor);
+    if let Some(mut drive) = shared.drive() {
+        session.leave(&mut drive);
+    }
+    end
+}
+
+fn exchange<S: Served>(
+    shared: &Shared<S>,
+    stream: &Stream,
+    input: &mut Input,
+    session: &mut Session,
+    replies: &mut Replies,
+    executor: &mut Executor,
+) -> End {
+    let _ = stream.set_timeout(Some(LOOK));
+    let mut looked = Instant::now();
+    loop {
+        let came = match input.read(stream, session.reader.message()) {
+            Ok(0) if input.rest().is_empty() => return End::InOrder,
+            Ok(0) => return End::Broken,
+            Ok(_) => true,
+            Err(error) => match error.kind() {
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => false,
+                _ => return End::Broken,
+            },
+        };
+        loop {
+            let Some(mut drive) = shared.drive() else { return End::InOrder };
+            let goes_on = came && batch(&mut drive, session, replies, input, executor);
+            let mut end = None;
+            if !goes_on && (!came || session.reader.is_broken() || looked.elapsed() >= LOOK) {
+                looked = Instant::now();
+                end = session.look(&mut drive, replies);
+            }
+            drop(drive);
+            let sent = send(stream, replies.out());
+            if let Some(end) = end.or(sent.err()) {
+                return end;
+            }
+            if replies.out().capacity() > 2 * BATCH_BYTES {
+                *replies.out() = Vec::new();
+            }
+            if !goes_on {
+                break;
+            }
+        }
+    }
+}
+
+/// Carries out what has come, up to the size of a batch. Returns whether there may be more.
+fn batch<S: Served>(
+    drive: &mut Drive<S>,
+    session: &mut Session,
+    replies: &mut Replies,
+    input: &mut Input,
+    executor: &mut Executor,
+) -> bool {
+    let mut bytes = 0;
+    let is_full = loop {
+        while let Some(ready) = session.reader.begin() {
+            let command = command_of(&ready);
+            executor.begin(drive, replies, 0, (command, &ready.data), Nanos(0));
+            bytes += command.length as usize;
+            if bytes >= BATCH_BYTES {
+                break;
+            }
+        }
+        if bytes >= BATCH_BYTES {
+            break true;
+        }
+        let taken = session.feed(drive, replies, input.rest());
+        input.take(taken);
+        if taken == 0 && session.reader.ready.is_empty() {
+            break false;
+        }
+    };
+    executor.reap(drive, replies, Nanos(u64::MAX));
+    // Answers may have made room for R2Ts, and commands that failed go to the error log.
+    session.feed(drive, replies, &[]);
+    is_full
+}

@@ -1,0 +1,505 @@
+//! The host's side of NVMe/TCP: the greeting, and the messages of one I/O queue without their socket.
+//!
+//! ```text
+//!   admin connection: Connect, enable, Identify, Set Features        (kept open: with it the controller goes)
+//!   I/O connection:   Connect ─► Queue: capsules, R2Ts, data, completions
+//! ```
+//!
+//! Of the namespaces that there are, the first is taken. No digests are asked for, and no keep-alive time is set.
+
+use super::hello::{Terms, connect, in_words};
+use super::replies::{Known, Reply};
+use super::uri::{Refused, Uri};
+use crate::listen::Stream;
+use crate::wire::export;
+use flashwright_nvme::fabrics;
+use flashwright_nvme::subsystem::DISCOVERY_NQN;
+use flashwright_nvme::wire::pdu::{self, Common, Format, SHORT_BYTES, Span, flag, kind};
+use flashwright_nvme::wire::{Cqe, HOST_PAGE, SQE_BYTES, Sgl, Sqe, Status, put, u16_at, u32_at, u64_at};
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Write as _};
+
+/// Commands of the admin queue, and the most of an I/O queue.
+const ADMIN_SIZE: u16 = 32;
+const QUEUE_SIZE: u64 = 256;
+/// The most that is asked for at once where the controller names no limit, or a larger one.
+const TRANSFER_MAX: u64 = 1 << 20;
+/// Longest PDU of the greeting.
+const GREETING_MAX: usize = 64 << 10;
+/// CC: queue entries of 64 and 16 bytes, enabled.
+const ENABLE: u32 = 6 << 16 | 4 << 20 | 1;
+
+/// Opcodes.
+mod opcode {
+    pub const FLUSH: u8 = 0x00;
+    pub const WRITE: u8 = 0x01;
+    pub const READ: u8 = 0x02;
+    pub const DATASET_MANAGEMENT: u8 = 0x09;
+    pub const GET_LOG_PAGE: u8 = 0x02;
+    pub const IDENTIFY: u8 = 0x06;
+    pub const SET_FEATURES: u8 = 0x09;
+}
+
+/// A message to the controller: what the types of NBD's requests mean here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What its reply repeats.
+    pub cookie: u64,
+    /// A read (0), write (1), flush (3) or trim (4).
+    pub kind: u16,
+    /// Whether it is durable when it ends.
+    pub is_durable: bool,
+    /// The first byte.
+    pub offset: u64,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// Data that the controller asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    span: Span,
+    /// The first byte on the drive.
+    pub offset: u64,
+}
+
+/// An I/O queue.
+#[derive(Debug)]
+pub struct Queue {
+    nsid: u32,
+    block_shift: u8,
+    in_capsule: usize,
+    data_max: u32,
+    /// Messages at the controller, by the identifiers of their commands.
+    slots: Vec<Option<Message>>,
+    free: Vec<u16>,
+    /// Messages that wait for a place.
+    waiting: VecDeque<Message>,
+    /// The header that is not whole yet, and data of a read that are still to come.
+    header: Vec<u8>,
+    data_left: u64,
+    /// What is to be done once the data have come.
+    then: Option<u16>,
+    /// Data that the controller asked for and did not get.
+    pub wanted: VecDeque<Wanted>,
+    /// The admin connection.
+    _admin: Stream,
+}
+
+fn sqe(opcode: u8, nsid: u32, cid: u16) -> Sqe {
+    let mut bytes = [0; SQE_BYTES];
+    (bytes[0], bytes[1], bytes[39]) = (opcode, 0x40, Sgl::TRANSPORT);
+    put(&mut bytes, 2, &cid.to_le_bytes());
+    put(&mut bytes, 4, &nsid.to_le_bytes());
+    Sqe(bytes)
+}
+
+fn set_sgl(sqe: &mut Sqe, length: usize, kind: u8) {
+    put(&mut sqe.0, 32, &u32::try_from(length).expect("messages are short").to_le_bytes());
+    sqe.0[39] = kind;
+}
+
+impl Queue {
+    /// Puts the bytes of a message, or keeps it until there is a place. `fill` makes the data of a write.
+    pub fn push(&mut self, out: &mut Vec<u8>, message: Message, fill: &mut dyn FnMut(u64, &mut [u8])) {
+        let Some(cid) = self.free.pop() else { return self.waiting.push_back(message) };
+        self.put(out, cid, message, fill);
+    }
+
+    /// Puts messages that waited.
+    pub fn advance(&mut self, out: &mut Vec<u8>, fill: &mut dyn FnMut(u64, &mut [u8])) {
+        while let (Some(message), Some(cid)) = (self.waiting.front().copied(), self.free.last().copied()) {
+            self.waiting.pop_front();
+            self.free.pop();
+            self.put(out, cid, message, fill);
+        }
+    }
+
+    fn put(&mut self, out: &mut Vec<u8>, cid: u16, message: Message, fill: &mut dyn FnMut(u64, &mut [u8])) {
+        self.slots[usize::from(cid)] = Some(message);
+        let format = Format::default();
+        let (first, blocks) = (message.offset >> self.block_shift, message.length >> self.block_shift);
+        let mut command = match message.kind {
+            0 => sqe(opcode::READ, self.nsid, cid),
+            1 => sqe(opcode::WRITE, self.nsid, cid),
+            3 => sqe(opcode::FLUSH, self.nsid, cid),
+            _ => sqe(opcode::DATASET_MANAGEMENT, self.nsid, cid),
+        };
+        let mut data = Vec::new();
+        match message.kind {
+            3 => {}
+            0 | 1 => {
+                put(&mut command.0, 40, &first.to_le_bytes());
+                let durable = u32::from(message.is_durable) << 30;
+                put(&mut command.0, 48, &((blocks - 1) | durable).to_le_bytes());
+                let length = message.length as usize;
+                let is_inside = message.kind == 1 && length <= self.in_capsule;
+                set_sgl(&mut command, length, if is_inside { Sgl::IN_CAPSULE } else { Sgl::TRANSPORT });
+                if is_inside {
+                    data.resize(length, 0);
+                    fill(message.offset, &mut data);
+                }
+            }
+            _ => {
+                put(&mut command.0, 44, &(1u32 << 2).to_le_bytes());
+                data.resize(16, 0);
+                put(&mut data, 4, &blocks.to_le_bytes());
+                put(&mut data, 8, &first.to_le_bytes());
+                set_sgl(&mut command, data.len(), Sgl::IN_CAPSULE);
+            }
+        }
+        format.put_command(out, &command, &data);
+    }
+
+    /// Puts data that the controller asked for.
+    pub fn put_wanted(&mut self, out: &mut Vec<u8>, fill: &mut dyn FnMut(u64, &mut [u8])) {
+        let format = Format::default();
+        while let Some(Wanted { span, offset }) = self.wanted.pop_front() {
+            let mut sent = 0;
+            while sent < span.length {
+                let length = (span.length - sent).min(self.data_max);
+                let is_last = sent + length == span.length;
+                let part = Span { offset: span.offset + sent, length, ..span };
+                format.put_data_header(out, kind::H2C_DATA, if is_last { flag::LAST } else { 0 }, part);
+                let begins = out.len();
+                out.resize(begins + length as usize, 0);
+                fill(offset + u64::from(sent), &mut out[begins..]);
+                sent += length;
+            }
+        }
+    }
+
+    /// Takes bytes as they came, and passes each reply that is complete to `done`.
+    ///
+    /// # Errors
+    /// What breaks the protocol.
+    pub fn take<K: Known>(
+        &mut self,
+        mut input: &[u8],
+        known: &mut K,
+        mut done: impl FnMut(&mut K, Reply),
+    ) -> Result<(), &'static str> {
+        loop {
+            if self.data_left > 0 {
+                let count = self.data_left.min(input.len() as u64);
+                input = &input[usize::try_from(count).unwrap_or(input.len())..];
+                self.data_left -= count;
+                if self.data_left > 0 {
+                    return Ok(());
+                }
+            }
+            if let Some(cid) = self.then.take() {
+                let message = self.release(cid).ok_or("data answer no command")?;
+                done(known, Reply::Done(message.cookie));
+            }
+            let needed = self.needed()?;
+            let count = needed.saturating_sub(self.header.len()).min(input.len());
+            self.header.extend_from_slice(&input[..count]);
+            input = &input[count..];
+            if self.header.len() < self.needed()? {
+                if input.is_empty() {
+                    return Ok(());
+                }
+                continue;
+            }
+            let header = std::mem::take(&mut self.header);
+            self.pdu(&header, known, &mut done)?;
+            self.header = header;
+            self.header.clear();
+        }
+    }
+
+    /// Bytes of the PDU that has begun, without data of reads.
+    fn needed(&self) -> Result<usize, &'static str> {
+        let Some(common) = self.header.first_chunk() else { return Ok(pdu::COMMON_BYTES) };
+        let common = Common::parse(common);
+        let (length, data_at) = (common.length as usize, usize::from(common.data_at));
+        match common.kind {
+            kind::C2H_DATA if data_at >= SHORT_BYTES && length >= data_at => Ok(data_at),
+            kind::RESPONSE | kind::R2T if length == SHORT_BYTES => Ok(length),
+            kind::C2H_TERM => Err("the controller ends the connection: it found a mistake in the protocol"),
+            _ => Err("a PDU does not begin as PDUs do"),
+        }
+    }
+
+    fn pdu<K: Known>(
+        &mut self,
+        header: &[u8],
+        known: &mut K,
+        done: &mut impl FnMut(&mut K, Reply),
+    ) -> Result<(), &'static str> {
+        let common = Common::parse(header.first_chunk().expect("a header was collected"));
+        if common.kind == kind::RESPONSE {
+            let cqe = Cqe::parse(header[pdu::COMMON_BYTES..].try_into().expect("its length was checked"));
+            let message = self.release(cqe.cid).ok_or("a completion answers no command")?;
+            done(
+                known,
+                if cqe.status.is_ok() {
+                    Reply::Done(message.cookie)
+                } else {
+                    Reply::Failed(message.cookie, 5, status_in_words(cqe.status))
+                },
+            );
+            return Ok(());
+        }
+        let span = Span::parse(header);
+        let message = self.slots.get(usize::from(span.cid)).copied().flatten().ok_or("data for no command")?;
+        let fits = span.offset.checked_add(span.length).is_some_and(|end| end <= message.length);
+        if common.kind == kind::R2T {
+            if message.kind != 1 || !fits {
+                return Err("the controller asks for data that there are not");
+            }
+            self.wanted.push_back(Wanted { span, offset: message.offset + u64::from(span.offset) });
+            return Ok(());
+        }
+        let length = u64::from(common.length) - u64::from(common.data_at);
+        if length != u64::from(span.length) || !known.brought(message.cookie, length) {
+            return Err("a reply brings more than was asked for");
+        }
+        self.data_left = length;
+        self.then = (common.flags & flag::SUCCESS != 0).then_some(span.cid);
+        Ok(())
+    }
+
+    fn release(&mut self, cid: u16) -> Option<Message> {
+        let message = self.slots.get_mut(usize::from(cid))?.take()?;
+        self.free.push(cid);
+        Some(message)
+    }
+}
+
+/// A status in words, for those that people meet; else its numbers.
+fn status_in_words(status: Status) -> String {
+    let words = match status.parts() {
+        (0, 0x05) => "the drive lost its power",
+        (0, 0x20) => "the namespace is write protected",
+        (0, 0x80) => "out of the range of blocks",
+        (2, 0x80) => "write fault",
+        (2, 0x81) => "unrecovered read error",
+        (kind, code) => return format!("NVMe status {kind:x}h/{code:02x}h"),
+    };
+    words.to_owned()
+}
+
+/// A connection while it greets.
+struct Talk {
+    stream: Stream,
+    cid: u16,
+}
+
+/// Why a greeting failed.
+enum Broken {
+    Io(io::Error),
+    Said(String, &'static str),
+}
+
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+fn said<T>(why: &str, hint: &'static str) -> Result<T, Broken> {
+    Err(Broken::Said(why.to_owned(), hint))
+}
+
+const NO_TARGET: &str = "is it a target of NVMe/TCP?";
+
+impl Talk {
+    fn open(uri: &Uri) -> Result<(Self, u32), Broken> {
+        let stream = connect(uri.address())?;
+        let mut talk = Self { stream, cid: 0 };
+        let mut out = Vec::new();
+        pdu::put_connection(&mut out, kind::IC_REQ, 0, 0, 0);
+        (&talk.stream).write_all(&out)?;
+        let mut reply = [0; pdu::CONNECTION_BYTES];
+        talk.fill(&mut reply)?;
+        if reply[0] != kind::IC_RESP || reply[2] != 128 || u16_at(&reply, 8) != 0 || reply[11] != 0 {
+            return said("found a server that does not greet as NVMe/TCP does", NO_TARGET);
+        }
+        match u32_at(&reply, 12) {
+            most @ 4096.. => Ok((talk, most - most % 4096)),
+            most => Err(Broken::Said(format!("found MAXH2CDATA {most}, expected 4,096 or more"), "")),
+        }
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Broken> {
+        Ok((&self.stream).read_exact(bytes)?)
+    }
+
+    /// Sends a command with data in its capsule, and returns its completion and data.
+    fn ask(&mut self, mut command: Sqe, data: &[u8], wanted: usize) -> Result<(Cqe, Vec<u8>), Broken> {
+        self.cid += 1;
+        put(&mut command.0, 2, &self.cid.to_le_bytes());
+        let kind = if data.is_empty() { Sgl::TRANSPORT } else { Sgl::IN_CAPSULE };
+        set_sgl(&mut command, data.len().max(wanted), kind);
+        let mut out = Vec::new();
+        Format::default().put_command(&mut out, &command, data);
+        (&self.stream).write_all(&out)?;
+        let mut found = Vec::new();
+        loop {
+            let mut head = [0; pdu::COMMON_BYTES];
+            self.fill(&mut head)?;
+            let common = Common::parse(&head);
+            let length = common.length as usize;
+            if !(SHORT_BYTES..=GREETING_MAX).contains(&length) {
+                return said("the server breaks the protocol in the greeting", NO_TARGET);
+            }
+            let mut all = vec![0; length];
+            put(&mut all, 0, &head);
+            self.fill(&mut all[pdu::COMMON_BYTES..])?;
+            match common.kind {
+                pdu::kind::C2H_DATA => {
+                    found.extend_from_slice(all.get(usize::from(common.data_at)..).unwrap_or_default());
+                    if common.flags & flag::SUCCESS != 0 {
+                        return Ok((Cqe::default(), found));
+                    }
+                }
+                pdu::kind::RESPONSE => {
+                    let cqe = Cqe::parse(all[8..24].try_into().expect("16 bytes were cut"));
+                    return Ok((cqe, found));
+                }
+                _ => return said("the server breaks the protocol in the greeting", NO_TARGET),
+            }
+        }
+    }
+
+    /// The same for a command that has to succeed.
+    fn get(&mut self, what: &str, command: Sqe, data: &[u8], wanted: usize) -> Result<(u64, Vec<u8>), Broken> {
+        let (cqe, found) = self.ask(command, data, wanted)?;
+        if !cqe.status.is_ok() {
+            let why = format!("the controller refuses {what}: {}", status_in_words(cqe.status));
+            let hint = if what == "to connect" { "is it the name of a subsystem there?" } else { "" };
+            return Err(Broken::Said(why, hint));
+        }
+        if found.len() < wanted {
+            return Err(Broken::Said(format!("the controller answers {what} with {} bytes", found.len()), ""));
+        }
+        Ok((cqe.result, found))
+    }
+
+    fn connect(&mut self, nqn: &str, controller: u16, queue: u16, size: u16) -> Result<u16, Broken> {
+        let mut command = sqe(fabrics::OPCODE, u32::from(fabrics::kind::CONNECT), 0);
+        put(&mut command.0, 42, &queue.to_le_bytes());
+        put(&mut command.0, 44, &(size - 1).to_le_bytes());
+        let mut data = vec![0; fabrics::CONNECT_BYTES];
+        // One host for every process: a target that remembers hosts remembers one.
+        let host = "nqn.2014-08.org.nvmexpress:uuid:6f1c1c60-0f2e-8b5c-9d2a-5ad1f1a5f0b7";
+        data[..16].copy_from_slice(b"flashwright-host");
+        put(&mut data, 16, &controller.to_le_bytes());
+        put(&mut data, 256, &nqn.as_bytes()[..nqn.len().min(255)]);
+        put(&mut data, 512, host.as_bytes());
+        self.get("to connect", command, &data, 0).map(|(result, _)| (result & 0xffff) as u16)
+    }
+
+    fn enable(&mut self) -> Result<(), Broken> {
+        let mut command = sqe(fabrics::OPCODE, u32::from(fabrics::kind::PROPERTY_SET), 0);
+        put(&mut command.0, 44, &0x14u32.to_le_bytes());
+        put(&mut command.0, 48, &ENABLE.to_le_bytes());
+        self.get("to be enabled", command, &[], 0)?;
+        for _ in 0..100 {
+            let mut command = sqe(fabrics::OPCODE, u32::from(fabrics::kind::PROPERTY_GET), 0);
+            put(&mut command.0, 44, &0x1cu32.to_le_bytes());
+            if self.get("its state", command, &[], 0)?.0 & 1 != 0 {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        said("the controller is not ready after 5 s", "")
+    }
+
+    fn identify(&mut self, structure: u32, nsid: u32) -> Result<Vec<u8>, Broken> {
+        let mut command = sqe(opcode::IDENTIFY, nsid, 0);
+        put(&mut command.0, 40, &structure.to_le_bytes());
+        self.get("to identify itself", command, &[], 4096).map(|(_, data)| data)
+    }
+}
+
+/// The subsystem at an address that names none, from its discovery service.
+fn discovered(uri: &Uri) -> Result<String, Broken> {
+    let (mut talk, _) = Talk::open(uri)?;
+    talk.connect(DISCOVERY_NQN, fabrics::ANY_CONTROLLER, 0, ADMIN_SIZE)?;
+    talk.enable()?;
+    let mut command = sqe(opcode::GET_LOG_PAGE, 0, 0);
+    put(&mut command.0, 40, &(0x70u32 | (2048 / 4 - 1) << 16).to_le_bytes());
+    let (_, log) = talk.get("its discovery log", command, &[], 2048)?;
+    if u64_at(&log, 8) == 0 {
+        return said("the discovery service knows no subsystem", "name one: nvme+tcp://HOST:PORT/NQN");
+    }
+    let name: Vec<u8> = log[1024 + 256..1024 + 512].iter().copied().take_while(|byte| *byte != 0).collect();
+    Ok(String::from_utf8_lossy(&name).into_owned())
+}
+
+/// Connects to a subsystem, and to an I/O queue of its first namespace.
+///
+/// # Errors
+/// [`Refused`]: one line.
+pub fn hello(uri: &Uri) -> Result<(Stream, Terms, Queue), Refused> {
+    greet(uri).map_err(|why| match why {
+        Broken::Io(error) => {
+            Refused { what: format!("{uri}: the greeting failed: {}", in_words(&error)), hint: NO_TARGET }
+        }
+        Broken::Said(why, hint) => Refused { what: format!("{uri}: {why}"), hint },
+    })
+}
+
+fn greet(uri: &Uri) -> Result<(Stream, Terms, Queue), Broken> {
+    let nqn = if uri.export().is_empty() { discovered(uri)? } else { uri.export().to_owned() };
+    let (mut admin, _) = Talk::open(uri)?;
+    let controller = admin.connect(&nqn, fabrics::ANY_CONTROLLER, 0, ADMIN_SIZE)?;
+    let mut capabilities = sqe(fabrics::OPCODE, u32::from(fabrics::kind::PROPERTY_GET), 0);
+    capabilities.0[40] = 1;
+    let (capabilities, _) = admin.get("its capabilities", capabilities, &[], 0)?;
+    admin.enable()?;
+    let facts = admin.identify(0x01, 0)?;
+    let nsid = u32_at(&admin.identify(0x02, 0)?, 0);
+    if nsid == 0 {
+        return said("found a subsystem without a namespace", "");
+    }
+    let namespace = admin.identify(0x00, nsid)?;
+    let format = usize::from(namespace[26] & 0xf | namespace[26] >> 1 & 0x30);
+    let (metadata, block_shift) = (u16_at(&namespace, 128 + 4 * format), namespace[128 + 4 * format + 2]);
+    if metadata != 0 || !(9..=16).contains(&block_shift) {
+        return said("found blocks with metadata or of an unusual size, expected 512 B to 64 KiB", "format it anew");
+    }
+    let mut queues = sqe(opcode::SET_FEATURES, 0, 0);
+    put(&mut queues.0, 40, &7u32.to_le_bytes());
+    admin.get("a queue", queues, &[], 0)?;
+    let size = (capabilities & 0xffff).saturating_add(1).min(QUEUE_SIZE);
+    let size = u16::try_from(size).expect("256 at most").max(2);
+    let (mut io, data_max) = Talk::open(uri)?;
+    io.connect(&nqn, controller, 1, size)?;
+    let optional = u16_at(&facts, 520);
+    let has = |bit: u16, flag: u16| if optional & 1 << bit != 0 { flag } else { 0 };
+    let largest = match facts[77] {
+        0 => TRANSFER_MAX,
+        power => (HOST_PAGE as u64).checked_shl(u32::from(power)).unwrap_or(TRANSFER_MAX).min(TRANSFER_MAX),
+    };
+    let terms = Terms {
+        bytes: u64_at(&namespace, 0) << block_shift,
+        flags: export::SEND_FLUSH | export::SEND_FUA | has(2, export::SEND_TRIM),
+        minimum: 1 << block_shift,
+        maximum: u32::try_from(largest).expect("a MiB at most"),
+        structured: false,
+    };
+    let in_capsule = (u32_at(&facts, 1792) as usize * 16).saturating_sub(SQE_BYTES);
+    // A queue of some size takes one command less.
+    let places = usize::from(size) - 1;
+    let queue = Queue {
+        nsid,
+        block_shift,
+        in_capsule,
+        data_max,
+        slots: vec![None; places],
+        free: (0..size - 1).rev().collect(),
+        waiting: VecDeque::new(),
+        header: Vec::new(),
+        data_left: 0,
+        then: None,
+        wanted: VecDeque::new(),
+        _admin: admin.stream,
+    };
+    io.stream.set_timeout(None)?;
+    io.stream.set_nonblocking(true)?;
+    Ok((io.stream, terms, queue))
+}
