@@ -162,6 +162,10 @@ pub struct Controller {
     pub commands: u64,
 }
 
+/// How long a host waits until the controller is ready, in units of 500 ms; it is at once. A kernel complains if CRTO is below
+/// CAP.TO.
+const READY_TIMEOUT: u8 = 15;
+
 /// CC and CSTS.
 mod bits {
     pub const ENABLE: u32 = 1;
@@ -192,7 +196,7 @@ impl Controller {
     pub fn property(&self, offset: u32, bytes: usize) -> Option<u64> {
         let value = match (offset, bytes) {
             (property::CAP, 8) => {
-                let timeout = 15 << 24; // CSTS.RDY follows at once; 7.5 s
+                let timeout = u64::from(READY_TIMEOUT) << 24;
                 // CQR; the NVM command set; CRMS: ready with all media
                 u64::from(QUEUE_MAX - 1) | 1 << 16 | timeout | 1 << 37 | 1 << 59
             }
@@ -204,7 +208,7 @@ impl Controller {
                 u64::from(ready | shut)
             }
             (property::NSSR, 4) => 0,
-            (property::CRTO, 4) => 1,
+            (property::CRTO, 4) => u64::from(READY_TIMEOUT),
             _ => return None,
         };
         Some(value)

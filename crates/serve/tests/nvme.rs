@@ -73,6 +73,7 @@ fn what_a_kernel_asks_when_it_attaches_is_answered() {
     let capabilities = admin.property(0x00, 8).cqe.result;
     assert_eq!((capabilities & 0xffff, capabilities >> 16 & 1, capabilities >> 37 & 1), (1023, 1, 1));
     assert_eq!(admin.property(0x08, 4).cqe.result, 0x0002_0100);
+    assert_eq!(admin.property(0x68, 4).cqe.result, capabilities >> 24 & 0xff, "CRTO is not below CAP.TO");
     assert_eq!(admin.property(0x1c, 4).cqe.result, 1);
     assert_eq!(admin.property(0x18, 4).cqe.status, Status::INVALID_FIELD);
     let controller = admin.identify(0x01, 0).data;

@@ -142,7 +142,7 @@ pub fn discovery(nqn: &str, host: &str, port: &str, is_v6: bool) -> Vec<u8> {
     entry[0] = 3; // TRTYPE: TCP
     entry[1] = if is_v6 { 2 } else { 1 };
     entry[2] = 2; // SUBTYPE: an NVM subsystem
-    entry[3] = 2; // TREQ: a secure channel is not required
+    entry[3] = 1 << 2; // TREQ: flow control of submission queues may be off; nothing is said of secure channels
     put(entry, 4, &1u16.to_le_bytes()); // PORTID
     put(entry, 6, &u16::MAX.to_le_bytes()); // CNTLID: any
     put(entry, 8, &32u16.to_le_bytes()); // ASQSZ
