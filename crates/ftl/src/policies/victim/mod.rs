@@ -145,6 +145,12 @@ pub trait VictimPolicy: Sized {
     }
     /// The number of blocks it knows; the audit compares this with the sealed blocks.
     fn candidates(&self) -> u32;
+    /// Reference model: the victim that a search through all sealed blocks finds; none where the choice is random.
+    #[cfg(test)]
+    fn search(settings: &Self::Settings, history: &mut tests::History, view: PlaneView) -> Option<u32> {
+        let _ = (settings, history, view);
+        None
+    }
 }
 
 /// Value of `gc.victim`: the name of a policy, or `"default"`.
@@ -217,6 +223,10 @@ macro_rules! victims {
                     $(VictimName::$policy => $policy::problem(&settings.$module, context)
                         .map(|problem| format!("gc.{}.{problem}", $policy::NAME)),)+
                 }
+            }
+            #[cfg(test)]
+            fn search(self, settings: &VictimSettings, history: &mut tests::History, view: PlaneView) -> Option<u32> {
+                match self { $(VictimName::$policy => $policy::search(&settings.$module, history, view),)+ }
             }
         }
 
