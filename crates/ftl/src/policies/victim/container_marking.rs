@@ -119,6 +119,7 @@ impl VictimPolicy for ContainerMarking {
     const NAME: &'static str = "container-marking";
     const ABOUT: &'static str =
         "fewest valid pages, weighted by wear, of the oldest blocks of each marker (container marking)";
+    const SMALL: &'static [&'static str] = &["window-blocks=9"];
     type Settings = ContainerMarkingSettings;
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share from 0 to 1 of a number of pages

@@ -109,6 +109,8 @@ pub trait VictimPolicy: Sized {
     /// Whether it always chooses a block with the fewest valid pages, so that a fully valid victim means that no block
     /// has an invalid page.
     const PICKS_FEWEST: bool = false;
+    /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
+    const SMALL: &'static [&'static str] = &[];
     /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
@@ -216,6 +218,11 @@ macro_rules! victims {
         }
 
         impl VictimName {
+            /// See [`VictimPolicy::SMALL`].
+            #[must_use]
+            pub fn small(self) -> &'static [&'static str] {
+                match self { $(VictimName::$policy => $policy::SMALL,)+ }
+            }
             /// See [`VictimPolicy::problem`]; with the key of the policy's table.
             #[must_use]
             pub fn problem(self, settings: &VictimSettings, context: &VictimContext) -> Option<String> {

@@ -71,6 +71,7 @@ impl VictimPolicy for WindowedGreedy {
     const NAME: &'static str = "windowed-greedy";
     const ABOUT: &'static str =
         "fewest valid pages of the s blocks sealed first (Hu et al., SYSTOR 2009; container marking)";
+    const SMALL: &'static [&'static str] = &["window=7"];
     type Settings = WindowedGreedySettings;
 
     fn new(settings: &WindowedGreedySettings, context: VictimContext) -> Self {
