@@ -1,6 +1,6 @@
 //! When cleaning runs (`gc.schedule`). A schedule is one file here and one line in the list below.
 //!
-//! Cleaning is work in steps ([`crate::Ftl::clean`]): one page copied, one page of the map written, or one block erased. A
+//! Cleaning is work in steps ([`crate::CleansInSteps::clean`]): one page copied, one page of the map written, or one block erased. A
 //! schedule decides how many steps a plane performs at a given moment. One instance serves one plane.
 //!
 //! A write that needs room in a plane short of free blocks cleans whole victims at once, under every schedule, because it
