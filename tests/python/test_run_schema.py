@@ -16,6 +16,7 @@ import pytest
 from flashwright import Ssd, _core, replay
 from flashwright.cli import run as command
 from flashwright.cli.render.errors import typed
+from flashwright.drive.catalogue import catalogue
 from flashwright.simulation import run_report
 from flashwright.simulation.run import PlaySettings, RunSettings
 
@@ -48,8 +49,8 @@ def checked(figures: Any) -> dict[str, Any]:
 
 RUNS: dict[str, tuple[dict[str, object], str, str, dict[str, Any]]] = {
     **{
-        scheme: ({"ftl.scheme": scheme}, "sequential", WRITES, {"requests": 400, "depth": 4})
-        for scheme in ("page", "dftl", "block", "replacement", "bast", "fast", "superblock", "last")
+        scheme.name: ({"ftl.scheme": scheme.name}, "sequential", WRITES, {"requests": 400, "depth": 4})
+        for scheme in catalogue()["ftl.scheme"]
     },
     "no times": ({"timing.model": "none"}, "steady", WRITES, {"requests": 400}),
     "serial, warm": ({"timing.model": "serial"}, "empty", WRITES, {"requests": 400, "warmup": 100}),

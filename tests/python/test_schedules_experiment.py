@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from flashwright.drive.catalogue import catalogue
+
 RUN = Path(__file__).parents[2] / "experiments" / "schedules" / "run.py"
-ALL = ["foreground", "background", "preemptive", "rate-limited", "throttled"]
+ALL = [each.name for each in catalogue()["gc.schedule"]]
 
 
 @pytest.fixture(scope="module")

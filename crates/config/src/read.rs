@@ -265,6 +265,7 @@ fn parse_value(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flashwright_ftl::{VictimName, WearName};
     use proptest::prelude::*;
 
     fn message(text: &str) -> String {
@@ -275,14 +276,16 @@ mod tests {
     fn all_problems_are_found_at_once_with_path_and_nearest_match() {
         let text =
             "[timing]\nprogram = 600\nbus-rat = \"40 MB/s\"\n[gc]\nvictim = \"gredy\"\n[capacity]\nutilization = 1.2\n";
+        let victims = list(VictimName::ALL.iter().map(|name| name.listed().name));
+        let times = list(Config::default().tree()["timing"].as_table().unwrap().keys());
         assert_eq!(
             message(text),
-            "ssd.toml: capacity.utilization: found 1.2, expected a number above 0 and below 1 (logical over physical size)\n\
-             ssd.toml: gc.victim: found \"gredy\", expected greedy, fifo, random, cost-benefit, \
-             windowed-greedy, d-choices, cat, age-threshold, partition-fifo, container-marking, default; did you mean \"greedy\"?\n\
-             ssd.toml: timing.bus-rat: unknown key; did you mean bus-rate? (known here: bus-order, bus-rate, command, \
-             die-order, erase, model, oob-read, passed-max, pipelined, program, read, transfer-spare, unmapped-read)\n\
-             ssd.toml: timing.program: found 600, expected a time with its unit, such as \"200 us\"",
+            format!(
+                "ssd.toml: capacity.utilization: found 1.2, expected a number above 0 and below 1 (logical over physical size)\n\
+             ssd.toml: gc.victim: found \"gredy\", expected {victims}, default; did you mean \"greedy\"?\n\
+             ssd.toml: timing.bus-rat: unknown key; did you mean bus-rate? (known here: {times})\n\
+             ssd.toml: timing.program: found 600, expected a time with its unit, such as \"200 us\""
+            ),
         );
     }
 
@@ -309,12 +312,14 @@ mod tests {
              static.threshold: found 1, expected 2 erases a set or more\n\
              threshold.gap: found 0, expected 1 erase or more",
         );
+        let policies = list(WearName::ALL.iter().map(|name| name.listed().name));
         assert_eq!(
             message("[wear]\npolicy = \"dualpool\"\nthreshold = 3\n[wear.dual-pool]\ngap = 3\n"),
-            "ssd.toml: wear.dual-pool.gap: unknown key (known here: reset-on-resize, threshold)\n\
-             ssd.toml: wear.policy: found \"dualpool\", expected none, threshold, dual-pool, static, random, rate-limit; did \
-             you mean \"dual-pool\"?\n\
-             ssd.toml: wear.threshold: found 3, expected a table with gap",
+            format!(
+                "ssd.toml: wear.dual-pool.gap: unknown key (known here: reset-on-resize, threshold)\n\
+             ssd.toml: wear.policy: found \"dualpool\", expected none, {policies}; did you mean \"dual-pool\"?\n\
+             ssd.toml: wear.threshold: found 3, expected a table with gap"
+            ),
         );
     }
 

@@ -13,6 +13,7 @@
 
 mod allocation;
 mod cleaner;
+mod cleans_in_steps;
 mod contents;
 mod counters;
 pub mod durable;
@@ -35,6 +36,7 @@ mod slc;
 mod stamps;
 
 pub use allocation::{Allocation, AllocationOrder};
+pub use cleans_in_steps::CleansInSteps;
 pub use contents::Keeps;
 pub use counters::{CAUSES, Cause, Counters, OP_KINDS, OpKind};
 pub use flash::{Flash, FlashOp};
@@ -54,8 +56,7 @@ pub use serves_ram::{MapCacheView, ServesRam, Watch};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
 pub use slc::{SlcCacheKind, SlcContext, SlcSettings, WhenFull};
 
-use flashwright_block::Nanos;
-use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn};
+use flashwright_nand::{Lpn, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// Consecutive logical pages of one request, in ascending order.
@@ -125,7 +126,7 @@ impl OutOfSpace {
 #[error("{0}")]
 pub struct Violation(pub String);
 
-/// The result of a call of [`Ftl::clean`].
+/// The result of a call of [`CleansInSteps::clean`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// There was nothing to do.
@@ -212,40 +213,6 @@ pub trait Ftl {
 
     /// Forgets the content of the pages of a run.
     fn trim(&mut self, run: LpnRun, flash: &mut Flash);
-
-    /// Makes up to `budget` steps of cleaning that no write waits for: pages copied, pages of a map written, blocks
-    /// erased. One call works on one block of one plane and may leave it unfinished: between two calls the host may do
-    /// anything. A scheme that may not stop half-way makes more steps. It cleans only victims that gain something.
-    /// Schemes that merge do nothing here.
-    fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
-        let _ = (budget, flash);
-        Progress::Nothing
-    }
-
-    /// Performs the cleaning steps that `gc.schedule` requests in a plane on an occasion. Schemes that merge perform none.
-    fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
-        let _ = (plane, occasion, flash);
-        Progress::Nothing
-    }
-
-    /// Cleans a block so that its data are written again, because reads find too many errors there. Schemes that merge do nothing.
-    fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
-        let _ = (block, flash);
-        Progress::Nothing
-    }
-
-    /// Makes up to `budget` steps of folding in a plane that no write waits for: of paused work, else of the oldest full
-    /// block of the SLC cache. Where folding lacks free blocks, it cleans. Does nothing once no block is left to fold.
-    fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
-        let _ = (plane, budget, flash);
-        Progress::Nothing
-    }
-
-    /// Reports the planes that the host wrote to since the last call: the plane, its pages, and the minimum duration that the
-    /// schedule demands of such a write. Reports nothing if the schedule is not consulted.
-    fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
-        let _ = note;
-    }
 
     /// The physical page of a logical page, without side effects, for audits and tests. Schemes that map whole blocks
     /// consult the flash to find which of their pages exist.

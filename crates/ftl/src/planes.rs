@@ -235,7 +235,7 @@ impl Planes {
         plane.written += pages;
     }
 
-    /// See [`crate::Ftl::written_planes`].
+    /// See [`crate::CleansInSteps::written_planes`].
     pub fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
         for at in self.written.drain(..) {
             let plane = &mut self.all[at as usize];

@@ -5,8 +5,8 @@
 use flashwright_block::{Bytes, Seed, below};
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{
-    Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName, Progress, SchemeName,
-    VictimName, WearSettings,
+    CleansInSteps, Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName, Progress,
+    SchemeName, VictimName, WearSettings,
 };
 use flashwright_nand::{Geometry, Lpn, Nand, ProgramOrder, WearLimit};
 

@@ -5,8 +5,8 @@
 use flashwright_block::{Bytes, Seed, below};
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{
-    Cause, Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName, Progress, Scheme,
-    SchemeName, SlcCacheKind, SlcContext, SlcSettings, VictimName, WearName, WearSettings, WhenFull,
+    Cause, CleansInSteps, Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName,
+    Progress, Scheme, SchemeName, SlcCacheKind, SlcContext, SlcSettings, VictimName, WearName, WearSettings, WhenFull,
 };
 use flashwright_nand::{BlockId, Geometry, Lpn, Nand, PlaneId, ProgramOrder, WearLimit};
 

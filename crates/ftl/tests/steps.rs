@@ -5,9 +5,9 @@
 use flashwright_block::{Bytes, Seed};
 use flashwright_ftl::schemes::{DftlSettings, SchemeContext};
 use flashwright_ftl::{
-    Allocation, Cause, Flash, Ftl, FtlSettings, GcSettings, InvalidateOrder, LpnRun, OpKind, PlacementConfig,
-    PlacementName, Progress, Scheme, SchemeName, SchemeSettings, ServesRam, SlcCacheKind, SlcContext, SlcSettings,
-    VictimName, Watch, WearName, WearSettings, WhenFull,
+    Allocation, Cause, CleansInSteps, Flash, Ftl, FtlSettings, GcSettings, InvalidateOrder, LpnRun, OpKind,
+    PlacementConfig, PlacementName, Progress, Scheme, SchemeName, SchemeSettings, ServesRam, SlcCacheKind, SlcContext,
+    SlcSettings, VictimName, Watch, WearName, WearSettings, WhenFull,
 };
 use flashwright_nand::{Geometry, Lpn, Nand, PlaneId, ProgramOrder, WearLimit};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Cleaning ahead of need, in time: how a drive follows a `gc.schedule` other than `foreground`.
 //!
-//! The translation layer performs steps when the schedule requests them ([`Ftl::follow_schedule`]); this module gives them
+//! The translation layer performs steps when the schedule requests them ([`CleansInSteps::follow_schedule`]); this module gives them
 //! their time. Under `parallel`, steps are issued as work that no request waits for, behind what their dies have queued. When
 //! they have ended, the schedule is consulted again. A die is idle if nothing is queued or in progress there, which is checked
 //! whenever a request or a step ends. Under `serial`, steps extend the time for which the drive is busy after a write, and gaps
@@ -12,7 +12,7 @@
 
 use crate::ssd::{Clock, Ssd};
 use flashwright_config::{Config, DriveConfig, SettingError, TimingModel};
-use flashwright_ftl::{Flash, Ftl, Occasion, Progress, Scheme, SchemeName, SlcCacheKind};
+use flashwright_ftl::{CleansInSteps, Flash, Occasion, Progress, Scheme, SchemeName, SlcCacheKind};
 use flashwright_nand::PlaneId;
 use serde::{Deserialize, Serialize};
 

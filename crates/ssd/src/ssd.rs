@@ -11,8 +11,8 @@ use flashwright_block::{
 use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel};
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
-    FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme, SchemeFigures,
-    SlcContext, Violation,
+    CleansInSteps, FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme,
+    SchemeFigures, SlcContext, Violation,
 };
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLaw, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};

@@ -83,12 +83,6 @@ const CHIPS: [(&str, bool, &[&str]); 4] = [
     ),
 ];
 
-/// Schemes that merge log blocks: neither victim nor placement policies mean anything to them.
-fn has_log_blocks(scheme: SchemeName) -> bool {
-    use SchemeName::{Bast, Block, Fast, Last, Replacement, Superblock};
-    matches!(scheme, Block | Replacement | Bast | Fast | Last | Superblock)
-}
-
 /// `slc.cache`, `slc.when-full` and `geometry.bits-per-cell`.
 type Slc = (&'static str, &'static str, u32);
 
@@ -141,11 +135,11 @@ impl Case {
                         timing,
                     };
                     cases.push(plain);
-                    if timing == "parallel" && has_log_blocks(scheme) {
+                    if timing == "parallel" && !scheme.asks_policies() {
                         schedules.extend(Self::with_chips(&plain));
                     }
                     cases.extend(ManagerName::ALL.iter().map(|ram| Self { ram: Some(*ram), ..plain }));
-                    if has_log_blocks(scheme) {
+                    if !scheme.asks_policies() {
                         continue;
                     }
                     cases.extend(victims[1..].iter().map(|victim| Self { victim: *victim, ..plain }));
@@ -202,7 +196,7 @@ impl Case {
 
     /// A case on each of the [`CHIPS`] that its scheme takes, under every schedule that it follows.
     fn with_chips(plain: &Self) -> Vec<Self> {
-        let chips = CHIPS.iter().filter(|(_, all, _)| *all || !has_log_blocks(plain.scheme));
+        let chips = CHIPS.iter().filter(|(_, all, _)| *all || plain.scheme.asks_policies());
         let schedules = if plain.scheme.cleans_in_steps() { ScheduleName::ALL } else { &ScheduleName::ALL[..1] };
         let mut cases: Vec<Self> = chips
             .flat_map(|(timing, ..)| schedules.iter().map(|schedule| Self { timing, schedule: *schedule, ..*plain }))
@@ -266,23 +260,14 @@ impl Case {
             settings.extend(["slc.block-share=0.2", "slc.blocks-kept=3", "slc.fold-after=1 ms"].map(str::to_owned));
         }
         settings.extend(self.ram.map(|ram| format!("ram.manager={:?}", ram.listed().name)));
-        settings.extend(SMALL.map(str::to_owned));
+        settings.extend(small_policies());
         let needs = self.ram.iter().flat_map(|ram| ram.needs());
         let needs = needs.filter(|(scheme, ..)| *scheme == self.scheme.listed().name);
         settings.extend(needs.map(|(_, key, value)| format!("{key}={value}")));
         if let Some(wear) = self.wear {
             settings.push(format!("wear.policy={:?}", wear.listed().name));
-            // Small values, so that it matters on tiny drives.
-            let eager = [
-                "pe-cycles-max=2000",
-                "threshold.gap=1",
-                "dual-pool.threshold=1",
-                "static.threshold=2",
-                "random.every=2",
-                "rate-limit.skip-below=1.0",
-                "rate-limit.migrate-below=1.0",
-            ];
-            settings.extend(eager.map(|setting| format!("wear.{setting}")));
+            settings.push("wear.pe-cycles-max=2000".to_owned());
+            settings.extend(small_of(wear.listed(), wear.small()));
         }
         settings
     }
@@ -1009,7 +994,7 @@ fn what_is_flushed_is_on_flash() {
 #[test]
 fn the_lists_are_covered() {
     let cases = Case::all();
-    for scheme in SchemeName::ALL.iter().copied().filter(|scheme| !has_log_blocks(*scheme)) {
+    for scheme in SchemeName::ALL.iter().copied().filter(|scheme| scheme.asks_policies()) {
         let of = |case: &&Case| case.scheme == scheme && case.timing == "none";
         let has = |victim, placement| {
             cases.iter().filter(of).any(|case| case.victim == victim && case.placement == placement)

@@ -128,7 +128,7 @@ fn tiny(scheme: SchemeName, ram: Option<ManagerName>, more: &[&str]) -> DriveCon
         format!("geometry.program-order={:?}", order_name(order)),
         format!("ftl.scheme={:?}", scheme.listed().name),
     ]);
-    settings.extend(SMALL.map(str::to_owned));
+    settings.extend(small_policies());
     if let Some(ram) = ram {
         settings.extend([format!("ram.manager={:?}", ram.listed().name), "ram.size=\"36 KiB\"".to_owned()]);
         let needs = ram.needs().iter().filter(|(of, ..)| *of == scheme.listed().name);

@@ -45,7 +45,7 @@ fn fullest(rng: &mut Rng, seed: u64, more: &[String]) -> Ssd {
         format!("wear.free-block={}", pick(rng, &["fifo", "least-worn"])),
     ];
     let all = channels * planes * blocks * pages;
-    let small = SMALL.map(str::to_owned);
+    let small = small_policies();
     (16..all)
         .rev()
         .find_map(|logical| {

@@ -311,7 +311,7 @@ fn drive(scheme: SchemeName, ram: Option<ManagerName>, planes: u32) -> Vec<Strin
         let needs = ram.needs().iter().filter(|(of, ..)| *of == scheme.listed().name);
         settings.extend(needs.map(|(_, key, value)| format!("{key}={value}")));
     }
-    settings.extend(SMALL.iter().map(|small| (*small).to_owned()));
+    settings.extend(small_policies());
     settings
 }
 
@@ -369,7 +369,7 @@ pub fn any_drive(rng: &mut Rng) -> Option<Vec<String>> {
     settings.push(format!("ftl.bast.log-blocks={}", 1 + below(rng, 5)));
     settings.push(format!("ftl.superblock.blocks={}", 1 + below(rng, 4)));
     settings.push(format!("ftl.dftl.cmt-entries={}", 2 + below(rng, 60)));
-    settings.extend(SMALL.iter().map(|small| (*small).to_owned()));
+    settings.extend(small_policies());
     if scheme.asks_policies() {
         let victims = names(VictimName::ALL.iter().map(|name| name.listed().name).collect());
         let placements = names(PlacementName::ALL.iter().map(|name| name.listed().name).collect());
@@ -532,7 +532,7 @@ fn a_mount_reads_the_newest_checkpoint_and_what_was_programmed_after_it() {
 fn a_mount_from_a_checkpoint_takes_no_longer_than_one_from_all_spare_areas() {
     let mounted = |model: &str, scheme: SchemeName, kib: u64| {
         let mut settings = shape(2, 1, 2, 64, 32, 4096);
-        settings.extend(SMALL.iter().map(|small| (*small).to_owned()));
+        settings.extend(small_policies());
         settings.push(format!("ftl.scheme={}", scheme.listed().name));
         settings.push(format!("timing.model={model}"));
         settings.push("recovery.mount-by=scan".to_owned());

@@ -97,17 +97,14 @@ fn the_schedules_do_the_same_work() {
 fn by_hand(name: ScheduleName) -> Ssd {
     let marks = ["gc.free-blocks-min=1", "timing.model=\"parallel\"", "gc.throttled.delay-max=\"900 us\""];
     let mut ssd =
-        Ssd::new(&config(&[one_plane(8, 4, 16), scheduled(name, &marks), small()].concat()), Seed(1), true).unwrap();
+        Ssd::new(&config(&[one_plane(8, 4, 16), scheduled(name, &marks), small_policies()].concat()), Seed(1), true)
+            .unwrap();
     fill(&mut ssd, u32::MAX);
     for lpn in [0, 1, 2, 4] {
         let write = Request { arrival: ssd.now(), ..pages(&ssd, RequestKind::Write, lpn, 1) };
         perform(&mut ssd, write).unwrap();
     }
     ssd
-}
-
-fn small() -> Vec<String> {
-    SMALL.map(str::to_owned).to_vec()
 }
 
 /// Submits requests at times after now; answers their ends after now, in microseconds and tenths.

@@ -5,6 +5,7 @@
 use crate::common::{rng, shape};
 use flashwright_block::{BlockDevice, Completion};
 use flashwright_block::{Bytes, Nanos, Request, RequestKind, Seed, below};
+use flashwright_ftl::ScheduleName;
 use flashwright_host::Stack;
 use flashwright_ssd::keys::{self, Key, Kind};
 use flashwright_ssd::{Config, Controller, DriveConfig, Rate, Ssd};
@@ -17,7 +18,7 @@ fn in_force(key: &Key) -> Vec<String> {
     match parts[..] {
         ["ftl", "dftl", policy, _] => vec!["ftl.scheme=dftl".into(), format!("ftl.dftl.replacement={policy}")],
         ["ftl", scheme, _] => vec![format!("ftl.scheme={scheme}"), "capacity.utilization=0.6".into()],
-        ["gc", schedule @ ("background" | "preemptive" | "rate-limited" | "throttled"), _] => {
+        ["gc", schedule, _] if ScheduleName::ALL.iter().any(|known| known.listed().name == schedule) => {
             vec![format!("gc.schedule={schedule}")]
         }
         ["gc", policy, _] => vec![format!("gc.victim={policy}"), "wear.pe-cycles-max=1000000".into()],

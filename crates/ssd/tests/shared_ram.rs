@@ -18,7 +18,7 @@ fn drive(rng: &mut Rng, seed: u64, more: &[String]) -> Ssd {
     let replacement = if manager == "ap" { pick(rng, MapCacheName::ALL).listed().name } else { "grouped" };
     let settings = [
         shape(channels, 1, planes, blocks, np, 0),
-        SMALL.map(str::to_owned).to_vec(),
+        small_policies(),
         vec![
             "geometry.page-size=\"512 B\"".to_owned(),
             "ftl.scheme=dftl".to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use flashwright_block::{BlockDevice, Nanos, Request, RequestKind, Seed};
-use flashwright_ftl::{Cause, OpKind};
+use flashwright_ftl::{Cause, OpKind, SchemeName};
 use flashwright_ssd::{Config, Ssd, SsdError};
 
 /// Settings in place of each other's defaults.
@@ -151,7 +151,7 @@ fn refusal(settings: &[&str]) -> String {
 
 #[test]
 fn what_does_not_go_with_a_cache_is_refused() {
-    for scheme in ["dftl", "bast", "fast", "last", "superblock", "replacement", "block"] {
+    for scheme in SchemeName::those(|scheme| !scheme.caches_in_slc()) {
         let scheme = format!("ftl.scheme={scheme}");
         let said = refusal(&["slc.cache=dynamic", "geometry.bits-per-cell=3", "slc.block-share=0.5", &scheme]);
         assert!(said.contains("slc.cache: found a cache, but ftl.scheme ="), "{said}");

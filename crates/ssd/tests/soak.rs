@@ -179,7 +179,8 @@ fn worn_drives_lose_nothing() {
         (shape(1, 2, 1, 29, 16, 612), 25, &streams, 1..7),
     ] {
         let mut settings = shape;
-        settings.extend(SMALL.iter().chain(more).map(|setting| (*setting).to_owned()));
+        settings.extend(small_policies());
+        settings.extend(more.iter().map(|setting| (*setting).to_owned()));
         settings.extend(["recovery.mount-by=scan", "timing.model=serial"].map(str::to_owned));
         settings.push(format!("wear.pe-cycles-max={cycles}"));
         for seed in seeds {

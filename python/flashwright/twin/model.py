@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from flashwright.drive.catalogue import catalogue
 from flashwright.simulation.ssd import Ssd
 from flashwright.target.arrays import Array
 from flashwright.twin.calibration import Measured
@@ -68,7 +69,7 @@ BOUNDS = {
     "map_share": (0.005, 1.0),
 }
 
-SCHEDULES = ("foreground", "background", "preemptive", "rate-limited", "throttled")
+SCHEDULES = tuple(each.name for each in catalogue()["gc.schedule"])
 """When a model cleans: the values of ``gc.schedule``."""
 
 STEPWISE = ("page", "dftl")

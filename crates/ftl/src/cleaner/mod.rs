@@ -3,7 +3,7 @@
 //! A step is a page copied, a page of the map written, or a block erased. Work on a block ([`Work`]) can pause after
 //! any step and stay with its plane; meanwhile the host may read, write and trim every page, including those of the
 //! block. The schedule decides when to make steps: before a write that lacks room ([`Cleaner::make_room`]), or whenever
-//! there is time ([`Cleaner::advance`], called by [`crate::Ftl::clean`]).
+//! there is time ([`Cleaner::advance`], called by [`crate::CleansInSteps::clean`]).
 //!
 //! ```text
 //!   clean:    victim ─ copy its valid pages by stream ─────────── write map pages ─ erase ─► free

@@ -22,7 +22,7 @@ use crate::merge::{
     ErasedBlocks, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks, log_problems,
     spare_problem,
 };
-use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
+use crate::{Cause, CleansInSteps, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_block::{Rng, below};
 use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
@@ -249,6 +249,8 @@ impl Ftl for Bast {
         self.logical.expect_home(lpn, &self.data, flash);
     }
 }
+
+impl CleansInSteps for Bast {}
 
 impl ServesRam for Bast {}
 

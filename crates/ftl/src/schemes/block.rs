@@ -14,7 +14,7 @@
 use super::{BuildScheme, SchemeContext};
 use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, audit_map, current_home, spare_problem};
-use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
+use crate::{Cause, CleansInSteps, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -154,6 +154,8 @@ impl Ftl for BlockMap {
         }
     }
 }
+
+impl CleansInSteps for BlockMap {}
 
 impl ServesRam for BlockMap {}
 

@@ -43,8 +43,8 @@ use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::{
-    Allocation, Cause, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace, Progress,
-    SchemeFigures, VictimName, Violation,
+    Allocation, Cause, CleansInSteps, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace,
+    Progress, SchemeFigures, VictimName, Violation,
 };
 use cleaning::Listed;
 use flashwright_block::Nanos;
@@ -369,25 +369,6 @@ impl Ftl for Dftl {
         }
     }
 
-    fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
-        let (planes, mut moves) = self.parts();
-        planes.clean(budget, &mut moves, flash)
-    }
-
-    fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
-        let (planes, mut moves) = self.parts();
-        planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
-    }
-
-    fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
-        let (planes, mut moves) = self.parts();
-        planes.cleaner.rewrite(block, &mut planes.all, &mut moves, flash)
-    }
-
-    fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
-        self.planes.written_planes(note);
-    }
-
     #[inline]
     fn lookup(&self, lpn: Lpn, _: &Flash) -> Option<Ppn> {
         let ppn = self.map.resolve(lpn.0);
@@ -478,6 +459,27 @@ impl Ftl for Dftl {
                 self.map.policy.expect(slot);
             }
         }
+    }
+}
+
+impl CleansInSteps for Dftl {
+    fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.clean(budget, &mut moves, flash)
+    }
+
+    fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
+    }
+
+    fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.rewrite(block, &mut planes.all, &mut moves, flash)
+    }
+
+    fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
+        self.planes.written_planes(note);
     }
 }
 

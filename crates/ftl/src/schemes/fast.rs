@@ -24,7 +24,7 @@ use crate::merge::{
     ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, audit_map, current_home, log_blocks, log_problems,
     spare_problem,
 };
-use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
+use crate::{Cause, CleansInSteps, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -248,6 +248,8 @@ impl Ftl for Fast {
         self.map.expect(lpn);
     }
 }
+
+impl CleansInSteps for Fast {}
 
 impl ServesRam for Fast {}
 

@@ -34,7 +34,7 @@ use crate::merge::{
     ErasedBlocks, LogMap, LogicalBlocks, MERGE_RESERVE, Mover, NONE, Queues, audit_map, current_home, log_blocks,
     log_problems, spare_problem,
 };
-use crate::{Cause, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
+use crate::{Cause, CleansInSteps, Flash, Ftl, LpnRun, Merges, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_block::Bytes;
 use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use pairs::PairCounts;
@@ -376,6 +376,8 @@ impl Ftl for Last {
         }
     }
 }
+
+impl CleansInSteps for Last {}
 
 impl ServesRam for Last {}
 

@@ -376,21 +376,6 @@ macro_rules! schemes {
             fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
                 match self { $(Scheme::$name(scheme) => scheme.trim(run, flash),)+ }
             }
-            fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
-                match self { $(Scheme::$name(scheme) => scheme.clean(budget, flash),)+ }
-            }
-            fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
-                match self { $(Scheme::$name(scheme) => scheme.follow_schedule(plane, occasion, flash),)+ }
-            }
-            fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
-                match self { $(Scheme::$name(scheme) => scheme.rewrite(block, flash),)+ }
-            }
-            fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
-                match self { $(Scheme::$name(scheme) => scheme.fold(plane, budget, flash),)+ }
-            }
-            fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
-                match self { $(Scheme::$name(scheme) => scheme.written_planes(note),)+ }
-            }
             #[inline]
             fn lookup(&self, lpn: Lpn, flash: &Flash) -> Option<Ppn> {
                 match self { $(Scheme::$name(scheme) => scheme.lookup(lpn, flash),)+ }
@@ -411,6 +396,24 @@ macro_rules! schemes {
             #[inline]
             fn expect_near(&self, lpn: Lpn, flash: &Flash) {
                 match self { $(Scheme::$name(scheme) => scheme.expect_near(lpn, flash),)+ }
+            }
+        }
+
+        impl crate::CleansInSteps for Scheme {
+            fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.clean(budget, flash),)+ }
+            }
+            fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.follow_schedule(plane, occasion, flash),)+ }
+            }
+            fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.rewrite(block, flash),)+ }
+            }
+            fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
+                match self { $(Scheme::$name(scheme) => scheme.fold(plane, budget, flash),)+ }
+            }
+            fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
+                match self { $(Scheme::$name(scheme) => scheme.written_planes(note),)+ }
             }
         }
 

@@ -16,8 +16,8 @@ use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::registry::NoSettings;
 use crate::{
-    Allocation, Cause, Flash, Ftl, InvalidateOrder, LpnRun, MapSize, OutOfSpace, Progress, SchemeFigures, ServesRam,
-    Violation, Watch, write_runs,
+    Allocation, Cause, CleansInSteps, Flash, Ftl, InvalidateOrder, LpnRun, MapSize, OutOfSpace, Progress,
+    SchemeFigures, ServesRam, Violation, Watch, write_runs,
 };
 use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch, table};
@@ -157,30 +157,6 @@ impl Ftl for PageMap {
         }
     }
 
-    fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
-        let (planes, mut moves) = self.parts();
-        planes.clean(budget, &mut moves, flash)
-    }
-
-    fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
-        let (planes, mut moves) = self.parts();
-        planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
-    }
-
-    fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
-        let (planes, mut moves) = self.parts();
-        planes.cleaner.rewrite(block, &mut planes.all, &mut moves, flash)
-    }
-
-    fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
-        let (planes, mut moves) = self.parts();
-        planes.cleaner.fold(plane.index(), budget, &mut planes.all, &mut moves, flash)
-    }
-
-    fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
-        self.planes.written_planes(note);
-    }
-
     #[inline]
     fn lookup(&self, lpn: Lpn, _: &Flash) -> Option<Ppn> {
         let ppn = self.l2p[lpn.index()];
@@ -234,6 +210,32 @@ impl Ftl for PageMap {
         if let Some(ppn) = self.lookup(lpn, flash) {
             flash.expect_invalidation(ppn);
         }
+    }
+}
+
+impl CleansInSteps for PageMap {
+    fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.clean(budget, &mut moves, flash)
+    }
+
+    fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.follow_schedule(plane.index(), occasion, &mut planes.all, &mut moves, flash)
+    }
+
+    fn rewrite(&mut self, block: BlockId, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.rewrite(block, &mut planes.all, &mut moves, flash)
+    }
+
+    fn fold(&mut self, plane: PlaneId, budget: u32, flash: &mut Flash) -> Progress {
+        let (planes, mut moves) = self.parts();
+        planes.cleaner.fold(plane.index(), budget, &mut planes.all, &mut moves, flash)
+    }
+
+    fn written_planes(&mut self, note: &mut dyn FnMut(PlaneId, u32, Nanos)) {
+        self.planes.written_planes(note);
     }
 }
 

@@ -22,7 +22,7 @@
 use super::{BuildScheme, SchemeContext};
 use crate::durable::{MountError, Scan, consolidate};
 use crate::merge::{ErasedBlocks, LogicalBlocks, Mover, NONE, Queues, audit_map, spare_problem};
-use crate::{Cause, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
+use crate::{Cause, CleansInSteps, Flash, Ftl, LpnRun, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Geometry, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -217,6 +217,8 @@ impl Ftl for Replacement {
         prefetch(&self.primary, self.logical.block_of(lpn) as usize);
     }
 }
+
+impl CleansInSteps for Replacement {}
 
 impl ServesRam for Replacement {}
 

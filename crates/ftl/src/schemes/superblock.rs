@@ -31,7 +31,7 @@
 use super::{BuildScheme, SchemeContext};
 use crate::durable::{Found, MountError, Scan, adopt_pages};
 use crate::merge::{ErasedBlocks, LogicalBlocks, NONE, audit_map, good_blocks, spare_problem};
-use crate::{Cause, Flash, Ftl, LpnRun, MapSize, OutOfSpace, SchemeFigures, ServesRam, Violation};
+use crate::{Cause, CleansInSteps, Flash, Ftl, LpnRun, MapSize, OutOfSpace, SchemeFigures, ServesRam, Violation};
 use flashwright_nand::{BlockId, Condition, Divisor, Lpn, Ppn, prefetch, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -348,6 +348,8 @@ impl Ftl for Superblock {
         self.expect_look_up(lpn, flash);
     }
 }
+
+impl CleansInSteps for Superblock {}
 
 impl ServesRam for Superblock {
     fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {

@@ -3,7 +3,9 @@
 #![allow(dead_code)] // each test binary uses a part of it
 
 use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Rng, Seed, below};
-use flashwright_ftl::{CAUSES, Cause, Counters, FlashOp, Ftl, LpnRun, OpKind};
+use flashwright_ftl::{
+    CAUSES, Cause, Counters, FlashOp, Ftl, Listed, LpnRun, OpKind, PlacementName, ScheduleName, VictimName,
+};
 use flashwright_nand::{Lpn, ProgramOrder};
 use flashwright_ssd::{Config, DriveConfig, Ssd};
 
@@ -12,18 +14,18 @@ pub const CAUSE: [Cause; CAUSES] =
 pub const KIND: [OpKind; 4] = [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead];
 
 /// Policies whose defaults are for larger drives: windows and numbers of frontiers that the shapes have blocks for.
-pub const SMALL: [&str; 10] = [
-    "gc.windowed-greedy.window=7",
-    "gc.container-marking.window-blocks=9",
-    "placement.container-marking.levels=2",
-    "placement.envy.partitions=3",
-    "placement.multi-stream.streams=3",
-    "gc.background.start-blocks=3",
-    "gc.background.stop-blocks=3",
-    "gc.preemptive.start-blocks=3",
-    "gc.rate-limited.start-blocks=3",
-    "gc.throttled.start-blocks=3",
-];
+pub fn small_policies() -> Vec<String> {
+    let victims = VictimName::ALL.iter().map(|name| small_of(name.listed(), name.small()));
+    let placements = PlacementName::ALL.iter().map(|name| small_of(name.listed(), name.small()));
+    let schedules = ScheduleName::ALL.iter().map(|name| small_of(name.listed(), name.small()));
+    victims.chain(placements).chain(schedules).flatten().collect()
+}
+
+/// Settings of a policy with their keys.
+pub fn small_of(policy: Listed, settings: &[&str]) -> Vec<String> {
+    let (table, _) = policy.key.rsplit_once('.').unwrap();
+    settings.iter().map(|setting| format!("{table}.{}.{setting}", policy.name)).collect()
+}
 
 /// The default drive with one frontier and planes in strict turn, and `settings` laid over, as `--set` takes them.
 pub fn config<S: AsRef<str>>(settings: &[S]) -> DriveConfig {

@@ -84,6 +84,7 @@ impl PlacementPolicy for ContainerMarking {
     const NAME: &'static str = "container-marking";
     const ABOUT: &'static str =
         "by a marker of activity: up with each write, down when moved (container marking, Table I)";
+    const SMALL: &'static [&'static str] = &["levels=2"];
     type Settings = ContainerMarkingSettings;
 
     fn new(settings: &ContainerMarkingSettings, context: PlacementContext) -> Self {

@@ -79,6 +79,7 @@ impl PlacementPolicy for Envy {
     const NAME: &'static str = "envy";
     const ABOUT: &'static str =
         "partitions from hot to cold that balance their cleaning cost (eNVy, Wu and Zwaenepoel 1994)";
+    const SMALL: &'static [&'static str] = &["partitions=3"];
     type Settings = EnvySettings;
 
     fn new(settings: &EnvySettings, context: PlacementContext) -> Self {

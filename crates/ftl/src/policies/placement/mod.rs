@@ -91,6 +91,8 @@ pub trait PlacementPolicy: Sized {
     const NAME: &'static str;
     /// One-line description, with its source.
     const ABOUT: &'static str;
+    /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
+    const SMALL: &'static [&'static str] = &[];
     /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
@@ -123,6 +125,14 @@ macro_rules! placements {
             key: "placement.policy", trait: PlacementPolicy, names: PlacementName, settings: PlacementSettings,
             running: Placement, context: PlacementContext, foreign: ForeignPlacement;
             $($module::$policy),+
+        }
+
+        impl PlacementName {
+            /// See [`PlacementPolicy::SMALL`].
+            #[must_use]
+            pub fn small(self) -> &'static [&'static str] {
+                match self { $(PlacementName::$policy => $policy::SMALL,)+ }
+            }
         }
 
         impl Placement {

@@ -31,6 +31,7 @@ pub struct MultiStream {
 impl PlacementPolicy for MultiStream {
     const NAME: &'static str = "multi-stream";
     const ABOUT: &'static str = "a frontier for each stream that the workload names (Kang et al., HotStorage 2014)";
+    const SMALL: &'static [&'static str] = &["streams=3"];
     type Settings = MultiStreamSettings;
 
     fn new(settings: &MultiStreamSettings, _: PlacementContext) -> Self {

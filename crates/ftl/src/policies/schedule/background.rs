@@ -36,6 +36,7 @@ impl SchedulePolicy for Background {
     const ABOUT: &'static str = "steps on idle dies, from one mark of free blocks to another";
     const NEEDS_TIME: bool = true;
     const USES_IDLE_TIME: bool = true;
+    const SMALL: &'static [&'static str] = &["start-blocks=3", "stop-blocks=3"];
     type Settings = BackgroundSettings;
 
     fn new(settings: &BackgroundSettings, _: ScheduleContext) -> Self {

@@ -1,18 +1,10 @@
 //! When cleaning runs (`gc.schedule`). A schedule is one file here and one line in the list below.
 //!
-//! Cleaning is work in steps ([`crate::Ftl::clean`]): one page copied, one page of the map written, or one block erased. A
+//! Cleaning is work in steps ([`crate::CleansInSteps::clean`]): one page copied, one page of the map written, or one block erased. A
 //! schedule decides how many steps a plane performs at a given moment. One instance serves one plane.
 //!
 //! A write that needs room in a plane short of free blocks cleans whole victims at once, under every schedule, because it
 //! cannot continue otherwise. So `gc.free-blocks-min` is the hard mark of every schedule.
-//!
-//! | schedule | when a plane cleans | what a host request waits for |
-//! | --- | --- | --- |
-//! | `foreground` | when a write lacks room | whole victims |
-//! | `background` | while its die is idle, from one mark of free blocks up to another | the step in progress |
-//! | `preemptive` | below a mark, step by step, with host operations in between | the step in progress |
-//! | `rate-limited` | below a mark, as many steps per host page as keep cleaning level with writing | its share of the steps |
-//! | `throttled` | like `preemptive`; acknowledges writes later the fewer free blocks are left | that delay |
 
 use crate::registry::policies;
 use flashwright_block::Nanos;
@@ -66,6 +58,8 @@ pub trait SchedulePolicy: Sized {
     const USES_IDLE_TIME: bool = false;
     /// Whether [`Occasion::Written`] is left out while the plane has steps in progress.
     const ONE_AT_A_TIME: bool = false;
+    /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
+    const SMALL: &'static [&'static str] = &[];
     /// Its own settings.
     type Settings: Clone
         + std::fmt::Debug
@@ -102,6 +96,11 @@ macro_rules! schedules {
         }
 
         impl ScheduleName {
+            /// See [`SchedulePolicy::SMALL`].
+            #[must_use]
+            pub fn small(self) -> &'static [&'static str] {
+                match self { $(ScheduleName::$policy => $policy::SMALL,)+ }
+            }
             /// See [`SchedulePolicy::ASKED`].
             #[must_use]
             pub fn asked(self) -> bool {

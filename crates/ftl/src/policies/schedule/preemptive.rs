@@ -31,6 +31,7 @@ impl SchedulePolicy for Preemptive {
         "below a mark of free blocks, with host operations between the steps (Lee et al., ISPASS 2011)";
     const NEEDS_TIME: bool = true;
     const ONE_AT_A_TIME: bool = true;
+    const SMALL: &'static [&'static str] = &["start-blocks=3"];
     type Settings = PreemptiveSettings;
 
     fn new(settings: &PreemptiveSettings, _: ScheduleContext) -> Self {

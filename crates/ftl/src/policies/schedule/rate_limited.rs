@@ -36,6 +36,7 @@ impl SchedulePolicy for RateLimited {
     const NAME: &'static str = "rate-limited";
     const ABOUT: &'static str =
         "as many steps per host page, from the victim's valid pages, as keep cleaning level with writing";
+    const SMALL: &'static [&'static str] = &["start-blocks=3"];
     type Settings = RateLimitedSettings;
 
     fn new(settings: &RateLimitedSettings, context: ScheduleContext) -> Self {

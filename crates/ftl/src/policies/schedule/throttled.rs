@@ -38,6 +38,7 @@ impl SchedulePolicy for Throttled {
     const ABOUT: &'static str = "like preemptive, and delays writes as free blocks run out";
     const NEEDS_TIME: bool = true;
     const ONE_AT_A_TIME: bool = true;
+    const SMALL: &'static [&'static str] = &["start-blocks=3"];
     type Settings = ThrottledSettings;
 
     fn new(settings: &ThrottledSettings, context: ScheduleContext) -> Self {

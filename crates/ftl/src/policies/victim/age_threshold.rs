@@ -101,4 +101,10 @@ impl VictimPolicy for AgeThreshold {
     fn candidates(&self) -> u32 {
         self.ripe.candidates() + self.young.candidates()
     }
+
+    #[cfg(test)]
+    fn search(settings: &AgeThresholdSettings, history: &mut super::tests::History, view: PlaneView) -> Option<u32> {
+        let ripe = history.fewest(view, |sealed| view.now() - sealed.time > settings.age);
+        ripe.or_else(|| history.fewest(view, |_| true))
+    }
 }

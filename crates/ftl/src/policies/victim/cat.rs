@@ -328,4 +328,17 @@ impl VictimPolicy for Cat {
     fn candidates(&self) -> u32 {
         self.sealed
     }
+
+    #[cfg(test)]
+    fn search(settings: &CatSettings, history: &mut super::tests::History, view: PlaneView) -> Option<u32> {
+        let gain = |sealed: &super::tests::Sealed| {
+            let steps = (view.now() - sealed.changed) / settings.age_step;
+            let factor = (steps as f64 + 1.0) / (f64::from(view.erases(sealed.block)) + 1.0);
+            super::tests::gain(sealed.block, factor, view)
+        };
+        let tie = |sealed: &super::tests::Sealed| {
+            (if view.pages_valid(sealed.block) == 0 { 0 } else { sealed.changed }, sealed.seal)
+        };
+        history.highest(gain, tie).map(|(_, block)| block)
+    }
 }

@@ -119,6 +119,7 @@ impl VictimPolicy for ContainerMarking {
     const NAME: &'static str = "container-marking";
     const ABOUT: &'static str =
         "fewest valid pages, weighted by wear, of the oldest blocks of each marker (container marking)";
+    const SMALL: &'static [&'static str] = &["window-blocks=9"];
     type Settings = ContainerMarkingSettings;
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share from 0 to 1 of a number of pages
@@ -204,5 +205,41 @@ impl VictimPolicy for ContainerMarking {
 
     fn candidates(&self) -> u32 {
         self.lists.total()
+    }
+
+    #[cfg(test)]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share from 0 to 1 of a number of pages
+    fn search(settings: &Self::Settings, history: &mut super::tests::History, view: PlaneView) -> Option<u32> {
+        use super::tests::{NP, above_mean};
+        let levels = u32::from(history.streams) / 2;
+        let lists = history.lists.len() as u32;
+        let per_list = settings.window == Window::PerList;
+        let take = if per_list { settings.window_blocks.div_ceil(lists) } else { settings.window_blocks };
+        let window: Vec<u32> = history.lists.iter().flat_map(|list| list.iter().copied().take(take as usize)).collect();
+        let weighted = |block: u32| {
+            let above = above_mean(block, view);
+            let marker = u32::from(view.stream_of(block)) + 1;
+            let low = levels > 0 && marker < levels - 1;
+            let w = if above > f64::from(settings.cycles_threshold) || (low && above > 0.0) { above } else { 0.0 };
+            f64::from(view.pages_valid(block)) - if history.plain_next { 0.0 } else { settings.beta * w }
+        };
+        let seal = |block: u32| history.sealed.iter().find(|sealed| sealed.block == block).unwrap().seal;
+        let order = |a: &u32, b: &u32| weighted(*a).total_cmp(&weighted(*b)).then(seal(*a).cmp(&seal(*b)));
+        let best = window.iter().copied().min_by(order)?;
+        let full_enough = match settings.rotate {
+            Rotate::None => NP + 1,
+            Rotate::Full => NP,
+            Rotate::Share => (f64::from(NP) * settings.rotate_share).ceil() as u32,
+        };
+        history.plain_next =
+            settings.sep_alternate && window.iter().any(|block| view.pages_valid(*block) < view.pages_valid(best));
+        for block in window {
+            if block != best && view.pages_valid(block) >= full_enough {
+                let list = history.lists.iter_mut().find(|list| list.contains(&block)).unwrap();
+                list.retain(|other| *other != block);
+                list.push(block);
+            }
+        }
+        Some(best)
     }
 }

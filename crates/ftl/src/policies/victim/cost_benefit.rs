@@ -265,6 +265,14 @@ impl VictimPolicy for CostBenefit {
     fn candidates(&self) -> u32 {
         self.sealed
     }
+
+    #[cfg(test)]
+    fn search(_: &NoSettings, history: &mut super::tests::History, view: PlaneView) -> Option<u32> {
+        let age = |sealed: &super::tests::Sealed| (view.now() - sealed.changed) as f64;
+        let found = history.highest(|sealed| super::tests::gain(sealed.block, age(sealed), view), |sealed| sealed.seal);
+        // At 0 all are fully valid or just changed: the order of changes decides.
+        found.filter(|(gain, _)| *gain != 0.0).map(|(_, block)| block)
+    }
 }
 
 #[cfg(test)]

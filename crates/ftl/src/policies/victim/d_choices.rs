@@ -97,4 +97,10 @@ impl VictimPolicy for DChoices {
     fn candidates(&self) -> u32 {
         u32::try_from(self.sealed.len()).expect("block ids are 32 bits")
     }
+    #[cfg(test)]
+    fn search(settings: &DChoicesSettings, history: &mut super::tests::History, view: PlaneView) -> Option<u32> {
+        // Fewer draws than blocks are a random choice.
+        let draws_all = !settings.with_replacement && settings.d as usize >= history.sealed.len();
+        if draws_all { history.fewest(view, |_| true) } else { None }
+    }
 }

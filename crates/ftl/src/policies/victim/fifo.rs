@@ -60,4 +60,8 @@ impl VictimPolicy for Fifo {
     fn candidates(&self) -> u32 {
         self.len
     }
+    #[cfg(test)]
+    fn search(_: &NoSettings, history: &mut super::tests::History, _: PlaneView) -> Option<u32> {
+        history.sealed.first().map(|sealed| sealed.block)
+    }
 }

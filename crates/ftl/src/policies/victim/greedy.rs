@@ -110,6 +110,11 @@ impl VictimPolicy for Greedy {
     fn candidates(&self) -> u32 {
         self.sealed
     }
+
+    #[cfg(test)]
+    fn search(_: &NoSettings, history: &mut super::tests::History, view: PlaneView) -> Option<u32> {
+        history.fewest(view, |_| true)
+    }
 }
 
 impl Greedy {

@@ -109,6 +109,8 @@ pub trait VictimPolicy: Sized {
     /// Whether it always chooses a block with the fewest valid pages, so that a fully valid victim means that no block
     /// has an invalid page.
     const PICKS_FEWEST: bool = false;
+    /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
+    const SMALL: &'static [&'static str] = &[];
     /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
@@ -145,6 +147,12 @@ pub trait VictimPolicy: Sized {
     }
     /// The number of blocks it knows; the audit compares this with the sealed blocks.
     fn candidates(&self) -> u32;
+    /// Reference model: the victim that a search through all sealed blocks finds; none where the choice is random.
+    #[cfg(test)]
+    fn search(settings: &Self::Settings, history: &mut tests::History, view: PlaneView) -> Option<u32> {
+        let _ = (settings, history, view);
+        None
+    }
 }
 
 /// Value of `gc.victim`: the name of a policy, or `"default"`.
@@ -210,6 +218,11 @@ macro_rules! victims {
         }
 
         impl VictimName {
+            /// See [`VictimPolicy::SMALL`].
+            #[must_use]
+            pub fn small(self) -> &'static [&'static str] {
+                match self { $(VictimName::$policy => $policy::SMALL,)+ }
+            }
             /// See [`VictimPolicy::problem`]; with the key of the policy's table.
             #[must_use]
             pub fn problem(self, settings: &VictimSettings, context: &VictimContext) -> Option<String> {
@@ -217,6 +230,10 @@ macro_rules! victims {
                     $(VictimName::$policy => $policy::problem(&settings.$module, context)
                         .map(|problem| format!("gc.{}.{problem}", $policy::NAME)),)+
                 }
+            }
+            #[cfg(test)]
+            fn search(self, settings: &VictimSettings, history: &mut tests::History, view: PlaneView) -> Option<u32> {
+                match self { $(VictimName::$policy => $policy::search(&settings.$module, history, view),)+ }
             }
         }
 

@@ -90,4 +90,16 @@ impl VictimPolicy for PartitionFifo {
     fn candidates(&self) -> u32 {
         self.lists.total()
     }
+    #[cfg(test)]
+    fn search(_: &NoSettings, history: &mut super::tests::History, view: PlaneView) -> Option<u32> {
+        use super::tests::NP;
+        let of = |stream: u8| history.sealed.iter().filter(move |sealed| view.stream_of(sealed.block) == stream);
+        let invalid = |stream| of(stream).map(|sealed| NP - view.pages_valid(sealed.block)).sum::<u32>();
+        let best = (0..history.streams).filter(|stream| of(*stream).next().is_some()).min_by_key(|stream| {
+            let (worth, oldest) = (invalid(*stream) >= NP, of(*stream).next().unwrap());
+            let size = if worth { of(*stream).count() } else { invalid(*stream) as usize };
+            (Reverse((worth, size)), oldest.seal)
+        });
+        best.and_then(|stream| of(stream).next()).map(|sealed| sealed.block)
+    }
 }

@@ -110,3 +110,35 @@ impl VictimPolicy for Random {
         u32::try_from(sealed).expect("block ids are 32 bits")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policies::victim::tests::{problem, taken};
+    use crate::{VictimName, VictimSettings};
+
+    /// The required number of invalid pages applies while any block meets it; then any block with invalid pages is chosen;
+    /// fully valid ones only if there is nothing else.
+    #[test]
+    fn random_with_rules_keeps_them() {
+        for (invalid_min, expected) in [(1, "abcdef"), (25, "abce"), (40, "ae"), (44, "a")] {
+            let mut s = VictimSettings::default();
+            s.random.invalid_min = invalid_min;
+            let order = taken(VictimName::Random, &s, false, [0, 1, 2, 3, 4, 5]);
+            let mut first: Vec<char> = order.chars().take(expected.len()).collect();
+            first.sort_unstable();
+            assert_eq!(
+                first.into_iter().collect::<String>(),
+                expected,
+                "at least {invalid_min} invalid pages: {order}"
+            );
+        }
+    }
+
+    #[test]
+    fn more_invalid_pages_than_a_block_has_are_refused() {
+        assert_eq!(
+            problem(VictimName::Random, &|s| s.random.invalid_min = 65),
+            "gc.random.invalid-min: found 65, expected 0 to 64, the pages of a block"
+        );
+    }
+}

@@ -1,5 +1,5 @@
-//! Tests of all victim policies: the table of six blocks that shows how they differ, random events compared with a
-//! reference model, and the limits at which one policy becomes another.
+//! Tests of all victim policies: the table of six blocks that shows how they differ, random events compared with each policy's
+//! reference model ([`VictimPolicy::search`]), and the limits at which one policy becomes another.
 
 use super::*;
 use crate::{Cause, OpKind};
@@ -7,7 +7,8 @@ use flashwright_block::{Bytes, Seed, below, chance};
 use flashwright_nand::{Geometry, Nand, Ppn, ProgramOrder, WearLimit};
 use std::cmp::Reverse;
 
-const NP: u32 = 64;
+/// Pages of a block.
+pub const NP: u32 = 64;
 
 // The table: blocks a to f with valid pages, age in host writes, erases, cycles left, marker; in the order of their seals.
 const SEALED: [u32; 6] = [3, 1, 4, 5, 0, 2];
@@ -27,7 +28,7 @@ fn view(flash: &Flash) -> PlaneView<'_> {
 
 /// The order in which a policy takes all blocks of the table; block x has the number `ids[x]`. Ages count from the last
 /// invalidation, or from the seal.
-fn taken(name: VictimName, settings: &VictimSettings, from_seal: bool, ids: [u32; 6]) -> String {
+pub fn taken(name: VictimName, settings: &VictimSettings, from_seal: bool, ids: [u32; 6]) -> String {
     let id = |block: u32| ids[block as usize];
     let mut limits = vec![0; 6];
     (0..6).for_each(|x| limits[ids[x] as usize] = ERASES[x] + LEFT[x]);
@@ -110,126 +111,53 @@ fn the_table_of_six_blocks() {
     assert_eq!(taken(VictimName::WindowedGreedy, &settings, false, [0, 1, 2, 3, 4, 5]), "daecbf");
 }
 
-/// The state of a sealed block.
+/// A sealed block: its number in the order of seals, and the host writes at its seal and at its last change.
 #[derive(Clone, Copy)]
-struct Sealed {
-    block: u32,
-    seal: u64,
-    time: u64,
-    changed: u64,
+pub struct Sealed {
+    pub block: u32,
+    pub seal: u64,
+    pub time: u64,
+    pub changed: u64,
 }
 
-/// Reference model: the sealed blocks in the order of their seals, and the memory of a policy.
-struct Reference {
-    sealed: Vec<Sealed>,
-    last_seal: u64,
-    /// Container marking: the order of the lists if it differs from that of the seals.
-    lists: Vec<Vec<u32>>,
-    plain_next: bool,
+/// What a policy was told, as reference models ([`VictimPolicy::search`]) see it.
+pub struct History {
+    pub streams: u8,
+    /// In the order of their seals.
+    pub sealed: Vec<Sealed>,
+    pub last_seal: u64,
+    /// Container marking: the blocks of each list, from the oldest on, and whether the next clean is without SEP.
+    pub lists: Vec<Vec<u32>>,
+    pub plain_next: bool,
 }
 
-impl Reference {
-    /// The victim found by a search through all blocks; none if the choice is random.
-    fn pick(&mut self, name: VictimName, settings: &VictimSettings, streams: u8, flash: &Flash) -> Option<u32> {
-        let (view, now) = (view(flash), flash.host_writes());
-        let fewest = |among: &mut dyn Iterator<Item = &Sealed>| {
-            among.min_by_key(|sealed| (view.pages_valid(sealed.block), sealed.seal)).map(|sealed| sealed.block)
-        };
-        let above_mean = |block: u32| f64::from(view.cycles_left(block).unwrap()) - view.cycles_left_mean().unwrap();
-        match name {
-            VictimName::Greedy => fewest(&mut self.sealed.iter()),
-            VictimName::DChoices if !settings.d_choices.with_replacement => fewest(&mut self.sealed.iter()),
-            VictimName::Fifo => self.sealed.first().map(|sealed| sealed.block),
-            VictimName::CostBenefit | VictimName::Cat => {
-                let score = |sealed: &Sealed| {
-                    let f = f64::from(view.pages_valid(sealed.block)) / f64::from(NP);
-                    let age = (now - sealed.changed) as f64;
-                    let gain = if name == VictimName::Cat {
-                        let steps = (now - sealed.changed) / settings.cat.age_step;
-                        (steps as f64 + 1.0) / (f64::from(view.erases(sealed.block)) + 1.0)
-                    } else {
-                        age
-                    };
-                    if f == 0.0 { f64::INFINITY } else { (1.0 - f) / f * gain }
-                };
-                let tie = |sealed: &Sealed| {
-                    let dead = view.pages_valid(sealed.block) == 0;
-                    (if name == VictimName::Cat && !dead { sealed.changed } else { 0 }, sealed.seal)
-                };
-                let best = self.sealed.iter().map(score).fold(f64::NEG_INFINITY, f64::max);
-                if name == VictimName::CostBenefit && best == 0.0 {
-                    return None; // all are fully valid or just changed: the order of changes decides
-                }
-                // Scores that differ only in the last digits count as equal.
-                let equal = |sealed: &&Sealed| {
-                    let score = score(sealed);
-                    score == best || (best.is_finite() && (score - best).abs() <= 1e-12 * best.abs())
-                };
-                self.sealed.iter().filter(equal).min_by_key(|sealed| tie(sealed)).map(|sealed| sealed.block)
-            }
-            VictimName::WindowedGreedy => {
-                let s = &settings.windowed_greedy;
-                let weighted = |sealed: &Sealed| {
-                    let above = above_mean(sealed.block);
-                    let aged = self.last_seal - sealed.seal > s.age_threshold;
-                    let w = if above > f64::from(s.cycles_threshold) || (aged && above > 0.0) { above } else { 0.0 };
-                    f64::from(view.pages_valid(sealed.block)) - s.beta * w
-                };
-                let window = self.sealed.iter().take(s.window as usize);
-                window.min_by(|a, b| weighted(a).total_cmp(&weighted(b))).map(|sealed| sealed.block)
-            }
-            VictimName::AgeThreshold => {
-                let ripe = |sealed: &&Sealed| now - sealed.time > settings.age_threshold.age;
-                fewest(&mut self.sealed.iter().filter(ripe)).or_else(|| fewest(&mut self.sealed.iter()))
-            }
-            VictimName::PartitionFifo => {
-                let of = |stream: u8| self.sealed.iter().filter(move |sealed| view.stream_of(sealed.block) == stream);
-                let invalid = |stream| of(stream).map(|sealed| NP - view.pages_valid(sealed.block)).sum::<u32>();
-                let best = (0..streams).filter(|stream| of(*stream).next().is_some()).min_by_key(|stream| {
-                    let (worth, oldest) = (invalid(*stream) >= NP, of(*stream).next().unwrap());
-                    let size = if worth { of(*stream).count() } else { invalid(*stream) as usize };
-                    (Reverse((worth, size)), oldest.seal)
-                });
-                best.and_then(|stream| of(stream).next()).map(|sealed| sealed.block)
-            }
-            VictimName::ContainerMarking => {
-                let s = &settings.container_marking;
-                let levels = u32::from(streams) / 2;
-                let lists = if s.window == Window::Global { 1 } else { self.lists.len() as u32 };
-                let take = if s.window == Window::PerList { s.window_blocks.div_ceil(lists) } else { s.window_blocks };
-                let window: Vec<u32> =
-                    self.lists.iter().flat_map(|list| list.iter().copied().take(take as usize)).collect();
-                let weighted = |block: u32| {
-                    let above = above_mean(block);
-                    let marker = u32::from(view.stream_of(block)) + 1;
-                    let low = levels > 0 && marker < levels - 1;
-                    let w = if above > f64::from(s.cycles_threshold) || (low && above > 0.0) { above } else { 0.0 };
-                    f64::from(view.pages_valid(block)) - if self.plain_next { 0.0 } else { s.beta * w }
-                };
-                let seal = |block: u32| self.sealed.iter().find(|sealed| sealed.block == block).unwrap().seal;
-                let best = window
-                    .iter()
-                    .copied()
-                    .min_by(|a, b| weighted(*a).total_cmp(&weighted(*b)).then(seal(*a).cmp(&seal(*b))))?;
-                let full_enough = match s.rotate {
-                    Rotate::None => NP + 1,
-                    Rotate::Full => NP,
-                    Rotate::Share => (f64::from(NP) * s.rotate_share).ceil() as u32,
-                };
-                self.plain_next =
-                    s.sep_alternate && window.iter().any(|block| view.pages_valid(*block) < view.pages_valid(best));
-                for block in window {
-                    if block != best && view.pages_valid(block) >= full_enough {
-                        let list = self.lists.iter_mut().find(|list| list.contains(&block)).unwrap();
-                        list.retain(|other| *other != block);
-                        list.push(block);
-                    }
-                }
-                Some(best)
-            }
-            VictimName::Random | VictimName::DChoices => None,
-        }
+impl History {
+    /// The block with the fewest valid pages `among` the sealed ones.
+    pub fn fewest(&self, view: PlaneView, among: impl Fn(&Sealed) -> bool) -> Option<u32> {
+        let among = self.sealed.iter().filter(|sealed| among(sealed));
+        among.min_by_key(|sealed| (view.pages_valid(sealed.block), sealed.seal)).map(|sealed| sealed.block)
     }
+
+    /// The highest score and its block. Scores that differ only in the last digits count as equal; the lowest `tie` decides.
+    pub fn highest<T: Ord>(&self, score: impl Fn(&Sealed) -> f64, tie: impl Fn(&Sealed) -> T) -> Option<(f64, u32)> {
+        let best = self.sealed.iter().map(&score).fold(f64::NEG_INFINITY, f64::max);
+        let equal = |sealed: &&Sealed| {
+            let score = score(sealed);
+            score == best || (best.is_finite() && (score - best).abs() <= 1e-12 * best.abs())
+        };
+        self.sealed.iter().filter(equal).min_by_key(|sealed| tie(sealed)).map(|sealed| (best, sealed.block))
+    }
+}
+
+/// Invalid by valid pages of a block, times `factor`.
+pub fn gain(block: u32, factor: f64, view: PlaneView) -> f64 {
+    let f = f64::from(view.pages_valid(block)) / f64::from(NP);
+    if f == 0.0 { f64::INFINITY } else { (1.0 - f) / f * factor }
+}
+
+/// Cycles that a block has left beyond the mean.
+pub fn above_mean(block: u32, view: PlaneView) -> f64 {
+    f64::from(view.cycles_left(block).unwrap()) - view.cycles_left_mean().unwrap()
 }
 
 /// Random events on 40 blocks; returns the victims. Block x has the number `ids[x]`, events are drawn for x.
@@ -245,7 +173,7 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
     let mut policy = name.build(settings, context(blocks, streams));
     let one_list = settings.container_marking.window == Window::Global;
     let lists = vec![Vec::new(); if one_list { 1 } else { usize::from(streams) }];
-    let mut reference = Reference { sealed: Vec::new(), last_seal: 0, lists, plain_next: false };
+    let mut history = History { streams, sealed: Vec::new(), last_seal: 0, lists, plain_next: false };
     let mut free: Vec<u32> = (0..blocks).collect();
     let mut victims = Vec::new();
     let label = |id: u32| u32::try_from(ids.iter().position(|known| *known == id).unwrap()).unwrap();
@@ -265,17 +193,16 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
                     }
                 }
                 policy.sealed(id, view(&flash));
-                reference.last_seal += 1;
+                history.last_seal += 1;
                 let now = flash.host_writes();
-                reference.sealed.push(Sealed { block: id, seal: reference.last_seal, time: now, changed: now });
-                reference.lists[if one_list { 0 } else { usize::from(stream) }].push(id);
+                history.sealed.push(Sealed { block: id, seal: history.last_seal, time: now, changed: now });
+                history.lists[if one_list { 0 } else { usize::from(stream) }].push(id);
             }
-            4..14 if !reference.sealed.is_empty() => {
+            4..14 if !history.sealed.is_empty() => {
                 // Half of the losses fall on a few blocks, so that some run empty.
-                let among =
-                    if chance(&mut rng, 0.5) { reference.sealed.len().div_ceil(6) } else { reference.sealed.len() };
+                let among = if chance(&mut rng, 0.5) { history.sealed.len().div_ceil(6) } else { history.sealed.len() };
                 let at = draw(&mut rng, among);
-                let id = reference.sealed[at].block;
+                let id = history.sealed[at].block;
                 for _ in 0..1 + draw(&mut rng, 12) {
                     let pages: Vec<Ppn> = flash.valid_pages(BlockId(id)).collect();
                     if pages.is_empty() {
@@ -283,24 +210,23 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
                     }
                     let (_, left) = flash.invalidate(pages[draw(&mut rng, pages.len())]);
                     policy.invalidated(id, left, view(&flash));
-                    reference.sealed[at].changed = flash.host_writes();
+                    history.sealed[at].changed = flash.host_writes();
                 }
             }
             14..17 => (0..draw(&mut rng, 30)).for_each(|_| flash.host_writes_page(Lpn(0))),
-            17..20 if !reference.sealed.is_empty() => {
+            17..20 if !history.sealed.is_empty() => {
                 // Sometimes a block is taken that the policy did not choose.
-                let other =
-                    chance(&mut rng, 0.1).then(|| reference.sealed[draw(&mut rng, reference.sealed.len())].block);
+                let other = chance(&mut rng, 0.1).then(|| history.sealed[draw(&mut rng, history.sealed.len())].block);
                 let id = other.unwrap_or_else(|| {
                     let found = policy.pick(view(&flash)).unwrap();
-                    let expected = reference.pick(name, settings, streams, &flash);
+                    let expected = name.search(settings, &mut history, view(&flash));
                     assert!(expected.is_none_or(|expected| expected == found), "{name:?}, seed {seed}, step {step}");
                     victims.push(label(found));
                     found
                 });
-                let at = reference.sealed.iter().position(|sealed| sealed.block == id);
-                let sealed = reference.sealed.remove(at.expect("the victim is a sealed block"));
-                reference.lists.iter_mut().for_each(|list| list.retain(|block| *block != sealed.block));
+                let at = history.sealed.iter().position(|sealed| sealed.block == id);
+                let sealed = history.sealed.remove(at.expect("the victim is a sealed block"));
+                history.lists.iter_mut().for_each(|list| list.retain(|block| *block != sealed.block));
                 policy.removed(id);
                 flash.invalidate_block(BlockId(id));
                 flash.erase(BlockId(id), Cause::Gc);
@@ -308,7 +234,7 @@ fn events(name: VictimName, settings: &VictimSettings, streams: u8, seed: u64, i
             }
             _ => {}
         }
-        assert_eq!(policy.candidates() as usize, reference.sealed.len(), "{name:?}, seed {seed}, step {step}");
+        assert_eq!(policy.candidates() as usize, history.sealed.len(), "{name:?}, seed {seed}, step {step}");
     }
     assert!(victims.len() > 500 && flash.counters().total(OpKind::Erase) > 500, "{} victims", victims.len());
     victims
@@ -385,30 +311,18 @@ fn limits_are_other_policies() {
     }
 }
 
-/// The required number of invalid pages applies while any block meets it; then any block with invalid pages is chosen;
-/// fully valid ones only if there is nothing else.
-#[test]
-fn random_with_rules_keeps_them() {
-    for (invalid_min, expected) in [(1, "abcdef"), (25, "abce"), (40, "ae"), (44, "a")] {
-        let mut s = VictimSettings::default();
-        s.random.invalid_min = invalid_min;
-        let order = taken(VictimName::Random, &s, false, [0, 1, 2, 3, 4, 5]);
-        let mut first: Vec<char> = order.chars().take(expected.len()).collect();
-        first.sort_unstable();
-        assert_eq!(first.into_iter().collect::<String>(), expected, "at least {invalid_min} invalid pages: {order}");
-    }
+/// What speaks against changed settings on a plane of 128 blocks; empty if nothing does.
+pub fn problem(name: VictimName, change: &dyn Fn(&mut VictimSettings)) -> String {
+    let mut s = VictimSettings::default();
+    change(&mut s);
+    name.problem(&s, &context(128, 16)).unwrap_or_default()
 }
 
 #[test]
 fn what_a_plane_has_no_blocks_for_is_refused_in_a_line() {
-    let problem = |name: VictimName, change: &dyn Fn(&mut VictimSettings)| {
-        let mut s = VictimSettings::default();
-        change(&mut s);
-        name.problem(&s, &context(128, 16)).unwrap_or_default()
-    };
-    use VictimName::{AgeThreshold, ContainerMarking, DChoices, Random, WindowedGreedy};
+    use VictimName::{AgeThreshold, ContainerMarking, DChoices, WindowedGreedy};
     type Change<'a> = &'a dyn Fn(&mut VictimSettings);
-    let cases: [(VictimName, Change, &str); 8] = [
+    let cases: [(VictimName, Change, &str); 7] = [
         (
             WindowedGreedy,
             &|s| s.windowed_greedy.window = 129,
@@ -422,11 +336,6 @@ fn what_a_plane_has_no_blocks_for_is_refused_in_a_line() {
         (WindowedGreedy, &|_| {}, ""),
         (DChoices, &|s| s.d_choices.d = 200, "gc.d-choices.d: found 200, expected 1 to 128, the blocks of a plane"),
         (DChoices, &|s| s.d_choices.d = 128, ""),
-        (
-            Random,
-            &|s| s.random.invalid_min = 65,
-            "gc.random.invalid-min: found 65, expected 0 to 64, the pages of a block",
-        ),
         (AgeThreshold, &|s| s.age_threshold.age = 0, ""),
         (
             ContainerMarking,

@@ -71,6 +71,7 @@ impl VictimPolicy for WindowedGreedy {
     const NAME: &'static str = "windowed-greedy";
     const ABOUT: &'static str =
         "fewest valid pages of the s blocks sealed first (Hu et al., SYSTOR 2009; container marking)";
+    const SMALL: &'static [&'static str] = &["window=7"];
     type Settings = WindowedGreedySettings;
 
     fn new(settings: &WindowedGreedySettings, context: VictimContext) -> Self {
@@ -128,5 +129,17 @@ impl VictimPolicy for WindowedGreedy {
 
     fn candidates(&self) -> u32 {
         self.sealed
+    }
+
+    #[cfg(test)]
+    fn search(settings: &Self::Settings, history: &mut super::tests::History, view: PlaneView) -> Option<u32> {
+        let weighted = |sealed: &super::tests::Sealed| {
+            let above = super::tests::above_mean(sealed.block, view);
+            let aged = history.last_seal - sealed.seal > settings.age_threshold;
+            let w = if above > f64::from(settings.cycles_threshold) || (aged && above > 0.0) { above } else { 0.0 };
+            f64::from(view.pages_valid(sealed.block)) - settings.beta * w
+        };
+        let window = history.sealed.iter().take(settings.window as usize);
+        window.min_by(|a, b| weighted(a).total_cmp(&weighted(b))).map(|sealed| sealed.block)
     }
 }

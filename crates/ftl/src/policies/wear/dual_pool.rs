@@ -68,6 +68,7 @@ impl WearPolicy for DualPool {
     const NAME: &'static str = "dual-pool";
     const ABOUT: &'static str =
         "hot and cold pools of blocks; cold data move into the most worn hot block (Chang, SAC 2007)";
+    const SMALL: &'static [&'static str] = &["threshold=1"];
     type Settings = DualPoolSettings;
 
     fn new(settings: &DualPoolSettings, context: WearContext) -> Self {

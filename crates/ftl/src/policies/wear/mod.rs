@@ -178,6 +178,8 @@ pub trait WearPolicy: Sized {
     const ABOUT: &'static str;
     /// Whether it needs `wear.pe-cycles-max`.
     const NEEDS_LIMIT: bool = false;
+    /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
+    const SMALL: &'static [&'static str] = &[];
     /// Its settings.
     type Settings: Clone
         + std::fmt::Debug
@@ -214,6 +216,11 @@ macro_rules! wears {
         }
 
         impl WearName {
+            /// See [`WearPolicy::SMALL`].
+            #[must_use]
+            pub fn small(self) -> &'static [&'static str] {
+                match self { $(WearName::$policy => $policy::SMALL,)+ }
+            }
             /// See [`WearPolicy::NEEDS_LIMIT`].
             #[must_use]
             pub fn needs_limit(self) -> bool {

@@ -49,6 +49,7 @@ const DRAWS_MAX: u32 = 64;
 impl WearPolicy for Random {
     const NAME: &'static str = "random";
     const ABOUT: &'static str = "recycles a random block every N erases, or with a probability (ban-random)";
+    const SMALL: &'static [&'static str] = &["every=2"];
     type Settings = RandomSettings;
 
     fn new(settings: &RandomSettings, context: WearContext) -> Self {

@@ -51,6 +51,7 @@ impl WearPolicy for RateLimit {
     const ABOUT: &'static str =
         "worn victims are skipped with a probability, even more worn blocks take cold data (Agrawal, ATC 2008)";
     const NEEDS_LIMIT: bool = true;
+    const SMALL: &'static [&'static str] = &["skip-below=1.0", "migrate-below=1.0"];
     type Settings = RateLimitSettings;
 
     fn new(settings: &RateLimitSettings, context: WearContext) -> Self {

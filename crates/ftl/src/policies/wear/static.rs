@@ -71,6 +71,7 @@ impl WearPolicy for Static {
     const NAME: &'static str = "static";
     const ABOUT: &'static str =
         "recycles sets of blocks that have not been erased for long, by a table of flags (SW leveler; Chang, DAC 2007)";
+    const SMALL: &'static [&'static str] = &["threshold=2"];
     type Settings = StaticSettings;
 
     fn new(settings: &StaticSettings, context: WearContext) -> Self {

@@ -34,6 +34,7 @@ impl WearPolicy for Threshold {
     const NAME: &'static str = "threshold";
     const ABOUT: &'static str =
         "above a gap in erases, moves data of the least worn block into the most worn free one (ec-gap)";
+    const SMALL: &'static [&'static str] = &["gap=1"];
     type Settings = ThresholdSettings;
 
     fn new(settings: &ThresholdSettings, _: WearContext) -> Self {
