@@ -221,6 +221,11 @@ def test_metrics_and_the_page() -> None:
             ["--nbd", "tcp:0.0.0.0:0"],
             "--nbd: found tcp:0.0.0.0:0, where other machines can reach 0.0.0.0",
         ),
+        (["--nvme-tcp", "x"], '--nvme-tcp: found "x", expected ADDRESS:PORT'),
+        (
+            ["--nvme-tcp", "0.0.0.0:0"],
+            "--nvme-tcp: found tcp:0.0.0.0:0, where other machines can reach 0.0.0.0",
+        ),
         (["--nbd", "unix:/nowhere/s"], "--nbd: found unix:/nowhere/s: no such file or directory"),
         (
             ["--nbd", "tcp:127.0.0.1:0", "--pace", "fast"],

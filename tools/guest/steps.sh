@@ -66,6 +66,36 @@ load reads --rw=randread --bs=4k --iodepth=32 --size=64m
 load large --rw=write --bs=512k --iodepth=8 --size=256m --verify=crc32c
 step nvme format "$disk" -l 1 --force
 step nvme smart-log "$controller"
+
+# Files are written and synced one after the other until the drive loses its power.
+step mkfs.ext4 -q "$disk"
+step mount "$disk" mnt
+count=0
+while head -c 65536 /dev/urandom > data && dd if=data of=mnt/$count bs=64k conv=fsync status=none 2> null; do
+    md5sum < data >> sums
+    count=$((count + 1))
+    [ $count -eq 100 ] && echo "== ready for a power cut"
+done
+echo "== the drive is gone after $count files"
+umount -l mnt
+step nvme disconnect-all
+until nvme connect-all "${target[@]}" > null 2>&1 && disk=$(ls -d /dev/nvme*n1 2> null) \
+    && dd if="$disk" of=null bs=4k count=1 iflag=direct 2> null; do
+    nvme disconnect-all > null
+    sleep 0.5
+done
+controller=${disk%n1}
+fsck.ext4 -p "$disk" # it replays the journal, which it may tell by its status
+step fsck.ext4 -fn "$disk"
+mkdir again
+step mount "$disk" again
+lost=0
+for ((file = 0; file < count; file++)); do
+    [ "$(md5sum < again/$file)" = "$(sed -n "$((file + 1))p" sums)" ] || lost=$((lost + 1))
+done
+echo "== of $count synced files $lost are lost"
+step umount again
+step nvme smart-log "$controller"
 step nvme disconnect-all
 dmesg | grep -i nvme
 echo o > /proc/sysrq-trigger

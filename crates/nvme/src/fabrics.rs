@@ -23,6 +23,8 @@ pub mod kind {
 pub struct Queue {
     /// Its controller and number.
     pub place: Place,
+    /// The connection's own number.
+    pub connection: u64,
     /// Commands that fit.
     pub size: u16,
     /// Whether completions tell the head of the submission queue.
@@ -121,11 +123,12 @@ fn connect(subsystem: &mut Subsystem, sqe: &Sqe, data: &[u8]) -> Result<Queue, R
         if found.is_discovery || u32::from(number) > found.io_queues() {
             return Err(wrong(42, false));
         }
-        if !found.is_ready() || !found.queues.insert(number) {
+        if !found.is_ready() || found.queues.contains_key(&number) {
             return Err((Status::SEQUENCE, 0));
         }
         controller
     };
     let place = Place { controller, queue: number };
-    Ok(Queue { place, size: size + 1, has_flow_control: attributes & 1 << 2 == 0 })
+    let connection = subsystem.join(place);
+    Ok(Queue { place, connection, size: size + 1, has_flow_control: attributes & 1 << 2 == 0 })
 }

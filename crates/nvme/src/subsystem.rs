@@ -1,6 +1,7 @@
 //! What hosts share: the namespaces, and a controller for each host that is connected.
 
 use crate::commands::{self, Call, Outcome};
+use crate::fabrics::Queue;
 use crate::wire::identify::{AERL, NamespaceFacts, VERSION};
 use crate::wire::log::{self, ErrorEntry};
 use crate::wire::{Sqe, Status, identify};
@@ -119,6 +120,7 @@ pub struct Subsystem {
     pub(crate) namespace: Namespace,
     controllers: BTreeMap<u16, Controller>,
     next: u16,
+    connections: u64,
 }
 
 /// Where a command came from.
@@ -143,8 +145,8 @@ pub struct Controller {
     pub config: u32,
     /// Milliseconds without a command after which the host is taken for lost; 0 for never.
     pub keep_alive_ms: u32,
-    /// Queues with a connection.
-    pub queues: BTreeSet<u16>,
+    /// Queues with a connection: its number, which no other ever had.
+    pub queues: BTreeMap<u16, u64>,
     /// Identifiers of the commands that wait for an event.
     pub event_requests: VecDeque<u16>,
     /// Events that nobody has been told of, as they are told.
@@ -234,6 +236,7 @@ impl Controller {
     }
 
     fn reset(&mut self) {
+        self.queues.retain(|queue, _| *queue == 0);
         self.event_requests.clear();
         self.events.clear();
         self.masked.clear();
@@ -306,7 +309,7 @@ impl Subsystem {
         let format = u8::from(about.unit_bytes > 512);
         let namespace = Namespace { id: 1, bytes: about.bytes, format };
         let serial = format!("FW{}", &hex[..16]).to_uppercase();
-        Self { about, nqn, serial, uuid, namespace, controllers: BTreeMap::new(), next: 1 }
+        Self { about, nqn, serial, uuid, namespace, controllers: BTreeMap::new(), next: 1, connections: 0 }
     }
 
     /// The formats of a logical block, as powers of two of bytes.
@@ -356,7 +359,7 @@ impl Subsystem {
             host,
             config: 0,
             keep_alive_ms,
-            queues: BTreeSet::from([0]),
+            queues: BTreeMap::new(),
             event_requests: VecDeque::new(),
             events: VecDeque::new(),
             masked: BTreeSet::new(),
@@ -371,8 +374,28 @@ impl Subsystem {
         Ok(id)
     }
 
+    /// A connection serves a queue of a controller that there is. Returns its number.
+    pub(crate) fn join(&mut self, place: Place) -> u64 {
+        self.connections += 1;
+        if let Some(controller) = self.controllers.get_mut(&place.controller) {
+            controller.queues.insert(place.queue, self.connections);
+        }
+        self.connections
+    }
+
+    /// Whether a connection still serves its queue: the controller is there, and was not reset.
+    #[must_use]
+    pub fn serves(&self, queue: &Queue) -> bool {
+        let controller = self.controllers.get(&queue.place.controller);
+        controller.is_some_and(|found| found.queues.get(&queue.place.queue) == Some(&queue.connection))
+    }
+
     /// The connection of a queue has ended. That of the admin queue takes the controller with it.
-    pub fn leave(&mut self, place: Place) {
+    pub fn leave(&mut self, queue: &Queue) {
+        if !self.serves(queue) {
+            return; // its queue is gone, or is that of another
+        }
+        let place = queue.place;
         if place.queue == 0 {
             self.controllers.remove(&place.controller);
         } else if let Some(controller) = self.controllers.get_mut(&place.controller) {

@@ -155,10 +155,10 @@ impl Reader {
         self.message
     }
 
-    /// Whether the connection is to be ended, once the answers are sent: the transport was broken, or the controller is gone.
+    /// Whether the connection is to be ended, once the answers are sent: the transport was broken, or the controller is gone or was reset.
     #[must_use]
     pub fn is_over(&self, subsystem: &Subsystem) -> bool {
-        self.is_broken || self.queue.is_some_and(|queue| subsystem.controller(queue.place.controller).is_none())
+        self.is_broken || self.queue.is_some_and(|queue| !subsystem.serves(&queue))
     }
 
     /// Whether the host broke the transport.
@@ -416,7 +416,9 @@ impl Reader {
             }
             return;
         }
-        let Some(queue) = self.queue else { return writer.complete(cid, 0, Status::SEQUENCE) };
+        let Some(queue) = self.queue.filter(|queue| subsystem.serves(queue)) else {
+            return writer.complete(cid, 0, Status::SEQUENCE);
+        };
         match subsystem.execute(queue.place, sqe, &data, health) {
             Err(status) => writer.complete(cid, 0, status),
             Ok(Outcome::Held) => {}

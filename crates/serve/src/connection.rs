@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// How long a client may take for the negotiation, and within it for a message; and how long one that has room may do
 /// nothing while others wait for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of requests and replies after which replies are sent.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 /// Interval between two looks at whether others wait for room.
@@ -64,7 +64,7 @@ pub(crate) fn negotiate<S>(shared: &Shared<S>, stream: &Stream, input: &mut Inpu
     }
 }
 
-pub(crate) fn send(mut stream: &Stream, out: &mut Vec<u8>) -> Result<(), End> {
+fn send(mut stream: &Stream, out: &mut Vec<u8>) -> Result<(), End> {
     let sent = stream.write_all(out);
     out.clear();
     sent.map_err(|_| End::Broken)
@@ -143,7 +143,10 @@ fn step<S: Served>(
 }
 
 /// Tries until something moves. Fails where nothing does, and whoever asks has no patience left.
-fn patiently(is_stuck: &impl Fn(Instant) -> bool, mut call: impl FnMut() -> io::Result<usize>) -> Result<usize, End> {
+pub(crate) fn patiently(
+    is_stuck: &impl Fn(Instant) -> bool,
+    mut call: impl FnMut() -> io::Result<usize>,
+) -> Result<usize, End> {
     let since = Instant::now();
     loop {
         match call() {

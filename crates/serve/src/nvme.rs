@@ -4,7 +4,7 @@
 //! become commands of the executor, which every protocol has.
 
 use crate::command::Command;
-use crate::connection::{BATCH_BYTES, End, send};
+use crate::connection::{BATCH_BYTES, End, PATIENCE, patiently};
 use crate::exec::{Drive, Executor};
 use crate::input::Input;
 use crate::listen::Stream;
@@ -13,18 +13,15 @@ use crate::served::Served;
 use crate::shared::Shared;
 use crate::wire::{Kind, flag};
 use flashwright_block::Nanos;
-use flashwright_nvme::subsystem::Place;
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
 use flashwright_nvme::{Health, Op};
-use std::io;
+use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at whether a host is still there, and whether there is an event for it.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 /// How often the health of the drive is looked at, for events.
 const HEALTH_LOOK: Duration = Duration::from_secs(2);
-/// A host that sends nothing before it is connected to a queue is ended after so long.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// The requests of a client, with what tells whether it is still there.
 #[derive(Debug)]
@@ -60,7 +57,7 @@ impl Session {
             return Some(End::InOrder);
         }
         let Some(place) = self.reader.queue().map(|queue| queue.place) else {
-            return (self.heard.0.elapsed() > CONNECT_PATIENCE).then_some(End::Broken);
+            return (self.heard.0.elapsed() > PATIENCE).then_some(End::Broken);
         };
         if place.queue != 0 {
             return None;
@@ -81,9 +78,8 @@ impl Session {
 
     /// The connection has ended.
     pub fn leave<S: Served>(&self, drive: &mut Drive<S>) {
-        let place: Option<Place> = self.reader.queue().map(|queue| queue.place);
-        if let (Some(subsystem), Some(place)) = (&mut drive.subsystem, place) {
-            subsystem.leave(place);
+        if let (Some(subsystem), Some(queue)) = (&mut drive.subsystem, self.reader.queue()) {
+            subsystem.leave(queue);
         }
     }
 }
@@ -176,6 +172,17 @@ fn exchange<S: Served>(
             }
         }
     }
+}
+
+/// Sends all answers. A host may take its time, but not for ever.
+fn send(mut stream: &Stream, out: &mut Vec<u8>) -> Result<(), End> {
+    let is_stuck = |since: Instant| since.elapsed() > PATIENCE;
+    let mut left = out.as_slice();
+    while !left.is_empty() {
+        left = &left[patiently(&is_stuck, || stream.write(left))?..];
+    }
+    out.clear();
+    Ok(())
 }
 
 /// Carries out what has come, up to the size of a batch. Returns whether there may be more.

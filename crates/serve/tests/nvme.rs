@@ -242,6 +242,24 @@ fn a_host_that_is_not_who_it_says_gets_no_queue() {
 }
 
 #[test]
+fn a_reset_ends_the_queues_and_the_host_has_new_ones_at_once() {
+    for pace in [Pace::None, REAL] {
+        let server = serve(pace, |_| ());
+        let mut admin = Host::admin(&server, 0);
+        let mut old = admin.queue(&server, 1);
+        old.write(0, &[5; 4096], Carry::Inside);
+        admin.set_config(6 << 16 | 4 << 20);
+        assert_eq!(admin.property(0x1c, 4).cqe.result & 1, 0);
+        assert_eq!(admin.identify(0x01, 0).cqe.status, Status::SEQUENCE, "it is not enabled");
+        admin.set_config(6 << 16 | 4 << 20 | 1);
+        let mut new = admin.queue(&server, 1);
+        assert_eq!(new.read(0, 8), [5; 4096]);
+        assert!(old.receive().is_none(), "the connection of the old queue ends");
+        assert_eq!(new.read(0, 8), [5; 4096], "and the new one stays");
+    }
+}
+
+#[test]
 fn without_flow_control_data_alone_complete_a_read() {
     let server = serve(Pace::None, |_| ());
     let admin = Host::admin(&server, 0);
@@ -397,6 +415,25 @@ fn many_commands_at_once_are_all_answered() {
         }
         assert_eq!(queue.read(0, 128), data);
         assert!(server.stop().served.is_some());
+    }
+}
+
+#[test]
+fn a_host_that_takes_its_answers_late_gets_all_of_them() {
+    for pace in [Pace::None, Pace::Real { time_scale: 0.01 }] {
+        let server = serve(pace, |_| ());
+        let admin = Host::admin(&server, 0);
+        let mut queue = admin.queue(&server, 1);
+        let sent: Vec<u16> =
+            (0..24).map(|_| queue.send(of_blocks(0x02, 0, 2048), &[], Carry::Inside, 1 << 20)).collect();
+        // Longer than the server waits between two looks; the sockets hold a part of 24 MiB.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let mut answered = 0;
+        while answered < sent.len() {
+            let (common, ..) = queue.receive().expect("an answer");
+            answered += usize::from(common.kind == kind::RESPONSE);
+        }
+        assert_eq!(queue.read(0, 8), [0; 4096]);
     }
 }
 

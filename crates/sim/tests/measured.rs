@@ -61,15 +61,19 @@ fn parts_are_busy_with_what_is_measured() {
     }
 }
 
-/// A short run after long preconditioning costs next to nothing.
+/// A short run after long preconditioning costs next to nothing. Other tests of this process count as well, so the cheapest of
+/// several runs is looked at.
 #[test]
 fn preconditioning_is_no_cost_of_the_run() {
     let config = config(&["geometry.blocks-per-plane=2048", "timing.model=none"]);
-    let before = Instant::now();
-    let mut run = played_in_steps(&config, "uniform:write=1", [1, 0, 1, u64::MAX]);
-    let json = run.report().unwrap().report.to_value();
-    let (whole, of_run) = (before.elapsed().as_secs_f64(), json["run"]["cpu_s"].as_f64().unwrap());
-    assert!(of_run < whole / 10.0, "{of_run} s of {whole} s");
+    let share = || {
+        let before = Instant::now();
+        let mut run = played_in_steps(&config, "uniform:write=1", [1, 0, 1, u64::MAX]);
+        let json = run.report().unwrap().report.to_value();
+        json["run"]["cpu_s"].as_f64().unwrap() / before.elapsed().as_secs_f64()
+    };
+    let least = (0..10).map(|_| share()).fold(1.0, f64::min);
+    assert!(least < 0.1, "{least} of the whole time");
 }
 
 /// Watts of the windows, times their length, are the energy of the run; and power follows the load.
