@@ -489,6 +489,11 @@ fn placed<'a>(sqe: &Sqe, capsule: &'a [u8]) -> Result<Option<&'a [u8]>, Status> 
     }
 }
 
+/// Where a command's bit is.
+fn place_of(cid: u16) -> (usize, u64) {
+    (usize::from(cid >> 6), 1 << (cid & 63))
+}
+
 impl Writer {
     /// A command was taken from the submission queue.
     fn fetched(&mut self) {
@@ -498,15 +503,18 @@ impl Writer {
 
     /// Marks a command as not answered. Returns false if there is one of its identifier already.
     fn open_command(&mut self, cid: u16) -> bool {
-        let (word, bit) = (usize::from(cid >> 6), 1 << (cid & 63));
-        let is_new = self.open[word] & bit == 0;
+        let (word, bit) = place_of(cid);
+        if self.open[word] & bit != 0 {
+            return false;
+        }
         self.open[word] |= bit;
-        self.open_count += usize::from(is_new);
-        is_new
+        self.open_count += 1;
+        true
     }
 
     fn close_command(&mut self, cid: u16) {
-        self.open[usize::from(cid >> 6)] &= !(1 << (cid & 63));
+        let (word, bit) = place_of(cid);
+        self.open[word] &= !bit;
         self.open_count -= 1;
     }
 
