@@ -102,7 +102,7 @@ def test_paths_in_architecture_exist() -> None:
 
 def test_the_files_of_the_ways_to_extend_exist() -> None:
     rows = re.findall(r"`([\w/]+?)/(?:KIND/)?NAME\.(rs|py)`", page(ROOT / "CONTRIBUTING.md"))
-    assert len(rows) == 10
+    assert len(rows) == 11
     for folder, _ in rows:
         assert (ROOT / folder).is_dir(), folder
 
