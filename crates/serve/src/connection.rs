@@ -131,22 +131,28 @@ fn step<S: Served>(
     }
     done = done.and_then(|()| {
         batch(shared, input, agreed, executor, replies)?;
-        let mut left = replies.out().as_slice();
-        while !left.is_empty() {
-            left = &left[patiently(&is_stuck, || (&mut &*stream).write(left))?..];
-        }
-        replies.out().clear();
-        Ok(())
+        send_patiently(stream, replies.out(), &is_stuck)
     });
     let _ = stream.set_timeout(None);
     done
 }
 
-/// Tries until something moves. Fails where nothing does, and whoever asks has no patience left.
-pub(crate) fn patiently(
+/// Sends all to a client that may take its time.
+pub(crate) fn send_patiently(
+    mut stream: &Stream,
+    out: &mut Vec<u8>,
     is_stuck: &impl Fn(Instant) -> bool,
-    mut call: impl FnMut() -> io::Result<usize>,
-) -> Result<usize, End> {
+) -> Result<(), End> {
+    let mut left = out.as_slice();
+    while !left.is_empty() {
+        left = &left[patiently(is_stuck, || stream.write(left))?..];
+    }
+    out.clear();
+    Ok(())
+}
+
+/// Tries until something moves. Fails where nothing does, and whoever asks has no patience left.
+fn patiently(is_stuck: &impl Fn(Instant) -> bool, mut call: impl FnMut() -> io::Result<usize>) -> Result<usize, End> {
     let since = Instant::now();
     loop {
         match call() {

@@ -4,7 +4,7 @@
 //! become commands of the executor, which every protocol has.
 
 use crate::command::Command;
-use crate::connection::{BATCH_BYTES, End, PATIENCE, patiently};
+use crate::connection::{BATCH_BYTES, End, PATIENCE, send_patiently};
 use crate::exec::{Drive, Executor};
 use crate::input::Input;
 use crate::listen::Stream;
@@ -15,7 +15,7 @@ use crate::wire::{Kind, flag};
 use flashwright_block::Nanos;
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
 use flashwright_nvme::{Health, Op};
-use std::io::{self, Write as _};
+use std::io;
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at whether a host is still there, and whether there is an event for it.
@@ -140,6 +140,8 @@ fn exchange<S: Served>(
     executor: &mut Executor,
 ) -> End {
     let _ = stream.set_timeout(Some(LOOK));
+    // A host may take its time for its answers, but not for ever.
+    let is_stuck = |since: Instant| since.elapsed() > PATIENCE;
     let mut looked = Instant::now();
     loop {
         let came = match input.read(stream, session.reader.message()) {
@@ -160,7 +162,7 @@ fn exchange<S: Served>(
                 end = session.look(&mut drive, replies);
             }
             drop(drive);
-            let sent = send(stream, replies.out());
+            let sent = send_patiently(stream, replies.out(), &is_stuck);
             if let Some(end) = end.or(sent.err()) {
                 return end;
             }
@@ -172,17 +174,6 @@ fn exchange<S: Served>(
             }
         }
     }
-}
-
-/// Sends all answers. A host may take its time, but not for ever.
-fn send(mut stream: &Stream, out: &mut Vec<u8>) -> Result<(), End> {
-    let is_stuck = |since: Instant| since.elapsed() > PATIENCE;
-    let mut left = out.as_slice();
-    while !left.is_empty() {
-        left = &left[patiently(&is_stuck, || stream.write(left))?..];
-    }
-    out.clear();
-    Ok(())
 }
 
 /// Carries out what has come, up to the size of a batch. Returns whether there may be more.

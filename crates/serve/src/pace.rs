@@ -562,10 +562,7 @@ fn begin_of<S: Served>(
                     break;
                 }
                 client.take_up(&command);
-                shared.pacing.begin(came);
-                let arrival = shared.pacing.drive_time(came);
-                let slot = u32::try_from(slot).expect("clients are few");
-                executor.begin(drive, clients, slot, (command, data), arrival);
+                set_off(shared, drive, executor, clients, (slot, came), (command, data));
             }
             Taken::Refused { cookie, errno, why } => {
                 if let Some(client) = &mut clients.slots[slot] {
@@ -613,10 +610,7 @@ fn begin_of_session<S: Served>(
             }
             client.take_up(&command);
             let ready = session.reader.begin().expect("there is a front");
-            shared.pacing.begin(came);
-            let arrival = shared.pacing.drive_time(came);
-            let slot = u32::try_from(slot).expect("clients are few");
-            executor.begin(drive, clients, slot, (command, &ready.data), arrival);
+            set_off(shared, drive, executor, clients, (slot, came), (command, &ready.data));
             continue;
         }
         let taken = session.feed(drive, &mut client.replies, client.input.rest());
@@ -629,6 +623,20 @@ fn begin_of_session<S: Served>(
             return true;
         }
     }
+}
+
+/// Begins a command of the client in a slot, which came at `came`.
+fn set_off<S: Served>(
+    shared: &Shared<S>,
+    drive: &mut Drive<S>,
+    executor: &mut Executor,
+    clients: &mut Clients<'_>,
+    (slot, came): (usize, Instant),
+    command: (Command, &[u8]),
+) {
+    shared.pacing.begin(came);
+    let slot = u32::try_from(slot).expect("clients are few");
+    executor.begin(drive, clients, slot, command, shared.pacing.drive_time(came));
 }
 
 /// The bytes of all that a client may have.

@@ -1,7 +1,7 @@
 //! Get Log Page (NVM Express Base 2.1, section 5.1.12).
 
 use super::{Command, effects_log};
-use crate::subsystem::{DISCOVERY_NQN, FIRMWARE};
+use crate::subsystem::FIRMWARE;
 use crate::wire::log;
 use crate::wire::{ALL_NAMESPACES, Status};
 
@@ -22,7 +22,7 @@ pub(super) const COMMAND: Command = Command {
         let dwords = u64::from(sqe.dword(10) >> 16) | u64::from(sqe.dword(11) & 0xffff) << 16;
         let offset = u64::from(sqe.dword(12)) | u64::from(sqe.dword(13)) << 32;
         let group = sqe.dword(11) >> 16;
-        let health = (call.health)();
+        let health = call.health;
         let controller = call.controller()?;
         let (is_discovery, errors) = (controller.is_discovery, controller.errors_total);
         if page == DISCOVERY && !is_discovery || page != DISCOVERY && is_discovery {
@@ -37,15 +37,14 @@ pub(super) const COMMAND: Command = Command {
             0x01 => controller.error_log().flat_map(log::ErrorEntry::bytes).collect(),
             // Of the drive; a namespace has none of its own.
             0x02 if sqe.nsid() != ALL_NAMESPACES && sqe.nsid() != 0 => return Err(Status::INVALID_FIELD),
-            0x02 => log::smart(&health, errors),
+            0x02 => log::smart(&health(), errors),
             0x03 => log::firmware_slots(FIRMWARE),
             0x05 => effects_log(),
             0x09 if group != 1 => return Err(Status::INVALID_FIELD),
-            0x09 => log::endurance_group(&health, errors),
-            0xc0 => log::ocp(&health),
+            0x09 => log::endurance_group(&health(), errors),
+            0xc0 => log::ocp(&health()),
             DISCOVERY => {
                 let (host, port) = &call.subsystem.about.address;
-                debug_assert_ne!(call.subsystem.nqn, DISCOVERY_NQN);
                 log::discovery(&call.subsystem.nqn, host, port, call.subsystem.about.is_v6)
             }
             _ => return Err(Status::INVALID_LOG_PAGE),

@@ -215,11 +215,9 @@ impl Status {
     pub const SGL_LENGTH: Self = Self::of(0, 0x0f);
     pub const SGL_TYPE: Self = Self::of(0, 0x11);
     pub const SGL_OFFSET: Self = Self::of(0, 0x16);
-    pub const KEEP_ALIVE_INVALID: Self = Self::of(0, 0x19);
     pub const WRITE_PROTECTED: Self = Self::of(0, 0x20);
     pub const TRANSPORT_ERROR: Self = Self::passing(0, 0x22);
     pub const LBA_OUT_OF_RANGE: Self = Self::of(0, 0x80);
-    pub const INVALID_QUEUE: Self = Self::of(1, 0x01);
     pub const TOO_MANY_EVENT_REQUESTS: Self = Self::of(1, 0x05);
     pub const INVALID_LOG_PAGE: Self = Self::of(1, 0x09);
     pub const INVALID_FORMAT: Self = Self::of(1, 0x0a);
@@ -230,7 +228,6 @@ impl Status {
     pub const CONNECT_BUSY: Self = Self::passing(1, 0x81);
     pub const CONNECT_PARAMETERS: Self = Self::of(1, 0x82);
     pub const CONNECT_HOST: Self = Self::of(1, 0x84);
-    pub const READ_ONLY_RANGE: Self = Self::of(1, 0x82);
     pub const WRITE_FAULT: Self = Self::of(2, 0x80);
     pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
     pub const COMPARE_FAILED: Self = Self::of(2, 0x85);

@@ -83,7 +83,8 @@ pub(super) fn in_words(error: &io::Error) -> String {
     }
 }
 
-enum Broken {
+/// Why a greeting failed.
+pub(super) enum Broken {
     Io(io::Error),
     Said(String, &'static str),
 }
@@ -94,7 +95,7 @@ impl From<io::Error> for Broken {
     }
 }
 
-fn said<T>(why: &str, hint: &'static str) -> Result<T, Broken> {
+pub(super) fn said<T>(why: &str, hint: &'static str) -> Result<T, Broken> {
     Err(Broken::Said(why.to_owned(), hint))
 }
 

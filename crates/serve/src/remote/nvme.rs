@@ -7,7 +7,7 @@
 //!
 //! Of the namespaces that there are, the first is taken. No digests are asked for, and no keep-alive time is set.
 
-use super::hello::{Terms, connect, in_words};
+use super::hello::{Broken, Terms, connect, in_words, said};
 use super::replies::{Known, Reply};
 use super::uri::{Refused, Uri};
 use crate::listen::Stream;
@@ -17,7 +17,7 @@ use flashwright_nvme::subsystem::DISCOVERY_NQN;
 use flashwright_nvme::wire::pdu::{self, Common, Format, SHORT_BYTES, Span, flag, kind};
 use flashwright_nvme::wire::{Cqe, HOST_PAGE, SQE_BYTES, Sgl, Sqe, Status, put, u16_at, u32_at, u64_at};
 use std::collections::VecDeque;
-use std::io::{self, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 
 /// Commands of the admin queue, and the most of an I/O queue.
 const ADMIN_SIZE: u16 = 32;
@@ -285,22 +285,6 @@ fn status_in_words(status: Status) -> String {
 struct Talk {
     stream: Stream,
     cid: u16,
-}
-
-/// Why a greeting failed.
-enum Broken {
-    Io(io::Error),
-    Said(String, &'static str),
-}
-
-impl From<io::Error> for Broken {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}
-
-fn said<T>(why: &str, hint: &'static str) -> Result<T, Broken> {
-    Err(Broken::Said(why.to_owned(), hint))
 }
 
 const NO_TARGET: &str = "is it a target of NVMe/TCP?";
