@@ -149,7 +149,7 @@ def test_calibration_by_hand(calibration: Calibration) -> None:
 def test_fit_finds_what_was_built_in(small: Ssd, calibration: Calibration) -> None:
     """The numbers that the patterns show; and the twin predicts what it was not fitted to."""
     with Target(small) as target:
-        fit = fitted(target, FINDINGS, calibration, processor_limit=15)
+        fit = fitted(target, FINDINGS, calibration, trials_limit=1000)
         result = check(target, fit.ssd, requests=4000)
     model = fit.model
     assert (model.page_bytes, model.pages_per_block, model.units) == (12288, 32, 2)
@@ -356,7 +356,6 @@ def test_structures_to_begin_with_can_be_played() -> None:
     with Target(drive.ssd("rows", "", 49152 * 16 * 8 * 80)) as target:
         measured = calibrate(target, given, mode="quick")
         search = Search(Trials(target, given, measured, 1, lambda share: None, Deadline(None)))
-        search.trials.most = 100
         begun = search.trials.structures.models()[:8]
         assert all(search.trials.play(model, search.trials.reads) is not None for model in begun)
 
@@ -427,10 +426,7 @@ def test_a_map_that_no_probe_found_is_tried_where_reads_fit_nothing_else() -> No
     given = found(mapping="page", clustered_page=8192, parallel_units=2)
     with Target(drive.ssd("hidden", "", 8192 * 32 * 2 * 250)) as target:
         measured = calibrate(target, given, mode="quick")
-        search = Search(
-            Trials(target, given, measured, 1, lambda share: None, Deadline(None), 20.0)
-        )
-        search.trials.most = 4000
+        search = Search(Trials(target, given, measured, 1, lambda share: None, Deadline(None)))
         assert search.trials.structures.schemes() == ["page"]
         plain = search.read_best(search.trials.structures.models())
         loading = search.read_best(search.trials.structures.loading())
@@ -448,7 +444,7 @@ def test_fit_finds_two_units_and_when_it_cleans() -> None:
     given = found(mapping="page") | {"slc-cache": Finding("slc-cache", "absent")}
     with Target(built.ssd("two-units", "", 16384 * 32 * 4 * 48)) as target:
         measured = calibrate(target, given, mode="quick")
-        fit = fitted(target, given, measured, processor_limit=20)
+        fit = fitted(target, given, measured, trials_limit=400)
         result = check(target, fit.ssd)
     assert fit.model.unit_bytes == 4096 and fit.model.units == 4
     assert fit.model.schedule != "foreground"
@@ -464,9 +460,9 @@ def test_a_fit_climbs_to_how_dies_choose() -> None:
     with Target(built.ssd("choosy", "", 16384 * 32 * 4 * 64)) as target:
         measured = calibrate(target, given)
         search = Search(
-            Trials(target, given, measured, 1, lambda share: None, Deadline(None), 20.0)
+            Trials(target, given, measured, 1, lambda share: None, Deadline(None), most=450)
         )
-        search.trials.most, search.trials.until = 4000, 0.7
+        search.trials.until = 0.7
         begun = replace(built, die_order="fifo", suspends="nothing", spare=0.2)
         climbed, _ = search.refine(begun)
     assert (climbed.die_order, climbed.suspends) == ("by-class", "erases")

@@ -28,7 +28,7 @@ from flashwright.twin.model import (
 )
 from flashwright.twin.neighbours import further, neighbours, orders_of
 from flashwright.twin.structures import ALIKE
-from flashwright.twin.trials import ENOUGH, Played, Trials
+from flashwright.twin.trials import ENOUGH, TRIALS, Played, Trials
 
 __all__ = ["fitted"]
 
@@ -37,8 +37,6 @@ __all__ = ["fitted"]
 _SPARES = (0.06, 0.1, 0.16, 0.26)
 
 
-# Trials of a fit at most.
-_TRIALS = 4000
 # Shares of the trials, and of its time, after which reads, writes into erased space, and overwriting begin no further
 # structure. Chosen.
 _UNTIL = (0.15, 0.35, 0.6)
@@ -89,6 +87,7 @@ def fitted(
     progress: Callable[[float], None] = lambda share: None,
     time_limit: float | None = None,
     processor_limit: float | None = None,
+    trials_limit: int = TRIALS,
 ) -> Fit:
     """The twin of a drive, with the record of its fit.
 
@@ -107,7 +106,10 @@ def fitted(
     time_limit : float, optional
         Seconds after which the best model so far is taken: that of the last step that was begun.
     processor_limit : float, optional
-        The same in seconds of processor time, so that what is found does not depend on what else the machine does.
+        The same in seconds of processor time: what is found does not depend on what else the machine does, only on how
+        fast it is.
+    trials_limit : int, optional
+        The same in models tried: what is found is then the same on every machine.
 
     Returns
     -------
@@ -127,7 +129,9 @@ def fitted(
             "calibrate the drive that is to be fitted",
         )
     deadline = Deadline(time_limit)
-    trials = Trials(info, findings, calibration, seed, progress, deadline, processor_limit)
+    trials = Trials(
+        info, findings, calibration, seed, progress, deadline, processor_limit, trials_limit
+    )
     return Search(trials).run()
 
 
@@ -179,7 +183,6 @@ class Search:
         self.trials = trials
 
     def run(self) -> Fit:
-        self.trials.most = _TRIALS
         try:
             return self.search_all()
         except OutOfTimeError:

@@ -19,10 +19,13 @@ from flashwright.twin.model import HUBER, Drive, Model, gaps_between, moved, rob
 from flashwright.twin.patterns import Pattern
 from flashwright.twin.structures import Structures
 
-__all__ = ["ENOUGH", "Played", "Trials"]
+__all__ = ["ENOUGH", "TRIALS", "Played", "Trials"]
 
 # How many times as much a level of the clean drive counts as one of overwriting. Chosen: cleaning strikes by chance.
 _PRECISION = 3.0
+
+# Trials of a fit at most. Chosen: few fits want more.
+TRIALS = 4000
 
 # An error at which a fit is done. Derived: medians of some hundred latencies vary by as much.
 ENOUGH = 0.004
@@ -69,9 +72,10 @@ class Trials:
         progress: Callable[[float], None],
         deadline: Deadline,
         processor_s: float | None = None,
+        most: int = TRIALS,
     ) -> None:
         self.deadline = deadline
-        self.most = 0
+        self.most = most
         self.until = 1.0
         """Share of the trials and of the time after which no further structure is begun."""
         self.slopes: tuple[tuple[str, ...], Array] | None = None
