@@ -113,13 +113,14 @@ class Nbd:
         return [pair for pair in struct.iter_unpack(">II", data[4:])]  # noqa: C416 # typed pairs
 
     def _take(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            more = self.socket.recv(count - len(data))
+        data = memoryview(bytearray(count))
+        taken = 0
+        while taken < count:
+            more = self.socket.recv_into(data[taken:])
             if not more:
                 raise EOFError("the server has ended the connection")
-            data += more
-        return data
+            taken += more
+        return bytes(data)
 
     def __enter__(self) -> Nbd:
         return self

@@ -46,7 +46,7 @@ pub use ghosts::Ghosts;
 pub use page_data::{PageBytes, PageData};
 pub use policies::foreign::{FaultCell, Foreign};
 pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
-pub use policies::placement::{PlacementName, PlacementSettings};
+pub use policies::placement::{HandleCounts, PlacementName, PlacementSettings};
 pub use policies::schedule::{Occasion, ScheduleName, ScheduleSettings};
 pub use policies::victim::{VictimChoice, VictimName, VictimSettings};
 pub use policies::wear::{WearName, WearPolicySettings};
@@ -146,6 +146,8 @@ pub struct SchemeFigures {
     pub merges: Option<Merges>,
     /// The cached mapping table of demand-based schemes.
     pub mapping_cache: Option<MappingCache>,
+    /// By handle, what placement cost; empty under policies without handles.
+    pub handles: Vec<HandleCounts>,
     /// RAM of the scheme's tables in bytes, computed from the entry sizes in its settings.
     pub ram_bytes: u64,
     /// Figures that only this scheme has, by name with the unit last.

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
 use flashwright_block::{Bytes, Rng, Seed, below, chance};
-use flashwright_ftl::policies::placement::{Demotion, Detector, GcClass};
+use flashwright_ftl::policies::placement::{Demotion, Detector, GcClass, Isolation};
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{
-    Counters, Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName, Scheme, SchemeName,
+    Cause, Counters, Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName, Scheme, SchemeName,
     VictimName, WearSettings,
 };
 use flashwright_nand::{Geometry, Lpn, Nand, ProgramOrder, WearLimit};
@@ -243,4 +243,73 @@ fn separation_pays_under_skew() {
         placement.policies.hot_cold.detector = Detector::Size;
     });
     assert_eq!(by_size, measure(VictimName::Greedy, PlacementName::GcSeparate, |_, _| {}));
+}
+
+/// Handles of flexible data placement that keep moved pages apart are streams by another name: the same operations, and each count
+/// is the flash's own.
+#[test]
+fn isolated_handles_are_streams_that_are_counted() {
+    let mut fdp = Drive::plain(VictimName::Greedy, PlacementName::Fdp);
+    let mut streams =
+        Drive::new(VictimName::Greedy, PlacementName::MultiStream, |_, placement| {
+            placement.policies.multi_stream.streams = 8;
+        });
+    fdp.run(6, skewed(1));
+    streams.run(6, skewed(1));
+    assert_eq!(fdp.counters(), streams.counters());
+    let handles = fdp.scheme.figures().handles;
+    let written: u64 = handles.iter().map(|handle| handle.pages_written).sum();
+    let moved: u64 = handles.iter().flat_map(|handle| &handle.pages_moved_for).sum();
+    assert_eq!(written, fdp.flash.host_writes());
+    assert_eq!(moved, fdp.counters().get(OpKind::Program, Cause::Gc));
+    // The fill named handle 0; handles 1 and 2 write, and make all the room.
+    assert_eq!(handles[0].pages_written, u64::from(LOGICAL));
+    assert!(handles[3..].iter().all(|handle| handle.pages_written == 0));
+    assert!(handles[1].pages_moved_for[2] > 0, "pages that rarely change move for those that often do");
+}
+
+/// What is written in order as a ring, by two writers, is never moved if each has its handle; with one frontier for both it is.
+#[test]
+fn rings_of_different_lengths_cost_nothing_apart() {
+    let rings = || {
+        let (mut at, mut turn) = ([0, 0], 0u32);
+        move || {
+            // The second ring has a tenth of the pages and half of the writes.
+            turn += 1;
+            let ring = usize::from(turn.is_multiple_of(2));
+            let (first, pages) = [(0, LOGICAL / 10 * 9), (LOGICAL / 10 * 9, LOGICAL / 10)][ring];
+            at[ring] = (at[ring] + 1) % pages;
+            (first + at[ring], 1 + ring as u32)
+        }
+    };
+    for isolation in [Isolation::Persistent, Isolation::Initial] {
+        let mut apart = Drive::new(VictimName::Greedy, PlacementName::Fdp, |_, placement| {
+            placement.policies.fdp.isolation = isolation;
+        });
+        apart.run(4, rings());
+        assert_eq!(apart.run(4, rings()), 1.0, "{isolation:?}");
+    }
+    let mut together = Drive::plain(VictimName::Greedy, PlacementName::Single);
+    together.run(4, rings());
+    let amplification = together.run(4, rings());
+    println!("one frontier: {amplification:.3}");
+    assert!(amplification > 1.1, "{amplification}");
+}
+
+/// Pages that were moved share blocks if handles are only initially isolated: skewed writes then cost more.
+#[test]
+fn initial_isolation_costs_more() {
+    let mut cost = |isolation| {
+        let mut drive = Drive::new(VictimName::Greedy, PlacementName::Fdp, |_, placement| {
+            placement.policies.fdp.isolation = isolation;
+        });
+        drive.run(10, skewed(2));
+        let cost = drive.run(6, skewed(3));
+        let moved = (0..LOGICAL).filter(|lpn| drive.stream_of(*lpn) == 8).count();
+        assert_eq!(moved > 0, isolation == Isolation::Initial);
+        cost
+    };
+    let [persistent, initial] = [Isolation::Persistent, Isolation::Initial].map(&mut cost);
+    println!("persistently {persistent:.3}, initially {initial:.3}");
+    assert!(persistent < initial);
 }

@@ -79,6 +79,7 @@ const RULES: &[fn(&Simulation) -> Option<Warning>] = &[
     pace_overridden,
     depth_beyond_queue,
     small_footprint,
+    handles_unnamed,
     reserved_blocks,
     planes_in_turn,
     little_measured,
@@ -180,6 +181,20 @@ fn trimmed(run: &Simulation) -> Option<Warning> {
     };
     let mend = || (run.settings().pace != Pace::Interactive).then(|| "--precondition workload".to_owned());
     (share >= EMPTIED_MIN).then(|| warning("trimmed", text(), mend()))
+}
+
+/// Data are placed by handles, and all that reached the flash had the same.
+fn handles_unnamed(run: &Simulation) -> Option<Warning> {
+    let handles = run.ssd().figures().handles;
+    let named = handles.iter().filter(|handle| handle.pages_written > 0).count();
+    if handles.len() < 2 || named != 1 || handles[0].pages_written == 0 {
+        return None;
+    }
+    let managed = run.ssd().ram_figures().is_some();
+    let why = if managed { "the RAM before the translation layer does not keep handles" } else { "no write named another" };
+    let text = format!("all {} pages went to handle 0: {why}", grouped(handles[0].pages_written));
+    let mend = if managed { "--set ram.manager=none" } else { "a workload or trace that names streams, such as streams=class" };
+    Some(warning("handles-unnamed", text, Some(mend.to_owned())))
 }
 
 /// The trace left most of an empty drive erased, and all of that served as spare space.

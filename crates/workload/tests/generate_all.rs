@@ -217,7 +217,9 @@ proptest! {
                 prop_assert!(within, "{} on {} of {}: {:?}", spec, used, sectors, request);
                 let own = if spec.name().starts_with("dftl") { 8 } else { u64::from(page) }; // theirs is 4 KiB
                 let grain = align.or(size).unwrap_or(own);
-                prop_assert!(["model", "stand-in"].contains(&spec.name()) || request.first_sector % grain == 0, "{}: {:?}", spec, request);
+                // Those that have sizes of their own.
+                let own_sizes = ["model", "stand-in", "cachelib", "kv-cache", "three-streams"];
+                prop_assert!(own_sizes.contains(&spec.name()) || request.first_sector % grain == 0, "{}: {:?}", spec, request);
             }
         }
     }

@@ -209,3 +209,81 @@ fn classes_are_named_as_streams() {
         assert_eq!(classes.iter().filter(|class| **class == 2).count(), hot, "{text}: hot pages");
     }
 }
+
+/// Shares of the bytes that requests of each stream write, from stream 1 on.
+fn byte_shares(requests: &[Request], streams: usize) -> Vec<f64> {
+    let mut sectors = vec![0u64; streams];
+    requests.iter().for_each(|request| sectors[usize::from(request.stream) - 1] += u64::from(request.sectors));
+    let all: u64 = sectors.iter().sum();
+    sectors.iter().map(|of| *of as f64 / all as f64).collect()
+}
+
+#[test]
+fn a_flash_cache_writes_buckets_at_random_and_regions_in_order() {
+    let pages = 16_384; // 64 MiB
+    let all = draw("cachelib:small-space=0.25,small-writes=0.2,streams=class", pages, 40_000);
+    let (small, large): (Vec<&Request>, Vec<&Request>) = all.iter().partition(|request| request.stream == 1);
+    let part = pages * 8 / 4;
+    assert!(small.iter().all(|request| request.sectors == 8 && request.end_sector() <= part));
+    assert!(large.windows(2).all(|pair| {
+        pair[1].first_sector == pair[0].end_sector() || pair[1].first_sector == part && pair[0].end_sector() == pages * 8
+    }));
+    let mut hits = vec![0; 64];
+    small.iter().for_each(|request| hits[(request.first_sector * 64 / part) as usize] += 1);
+    let mean = small.len() as f64 / 64.0;
+    assert!(hits.iter().all(|hits| (f64::from(*hits) / mean - 1.0).abs() < 0.3), "{hits:?}");
+    let shares = byte_shares(&all, 2);
+    assert!((shares[0] - 0.2).abs() < 0.02, "{shares:?}");
+    // Without streams the same requests name none.
+    let unnamed = draw("cachelib:small-space=0.25,small-writes=0.2", pages, 40_000);
+    assert!(unnamed.iter().zip(&all).all(|(one, other)| *one == Request { stream: 0, ..*other }));
+}
+
+#[test]
+fn workers_of_language_models_write_whole_objects_in_their_parts() {
+    // 855 GiB: objects have their own sizes, in pieces of 128 KiB.
+    let all = draw("kv-cache:streams=class", 855 << 18, 300_000);
+    let sizes = [4u64, 32, 16, 2, 1];
+    for class in 1..=5u16 {
+        let of: Vec<&Request> = all.iter().filter(|request| request.stream == class).collect();
+        let pieces = sizes[usize::from(class) - 1] * 8;
+        let begins = of.iter().filter(|request| request.first_sector.is_multiple_of(pieces * 256)).count();
+        let wanted = of.len() as f64 / pieces as f64;
+        assert!((begins as f64 / wanted - 1.0).abs() < 0.1, "class {class}: {begins} objects begun of {wanted}");
+    }
+    let shares = byte_shares(&all, 5);
+    for (share, workers) in shares.iter().zip([2.0, 1.0, 2.0, 3.0, 1.0]) {
+        assert!((share - workers / 9.0).abs() < 0.01, "{shares:?}");
+    }
+    let by_space = byte_shares(&draw("kv-cache:rates=space,streams=class", 855 << 18, 100_000), 5);
+    assert!((by_space[1] - 180.0 / 855.0).abs() < 0.01 && (by_space[4] - 45.0 / 855.0).abs() < 0.01, "{by_space:?}");
+    // The oldest first: each worker goes through its part in order.
+    let oldest = draw("kv-cache:order=oldest,streams=class", 855 << 18, 50_000);
+    let long: Vec<&Request> = oldest.iter().filter(|request| request.stream == 2).collect();
+    assert!(long.windows(2).all(|pair| pair[1].first_sector == pair[0].end_sector()));
+}
+
+#[test]
+fn three_streams_share_nine_tenths_and_one_tenth() {
+    let pages = 40_960;
+    let all = draw("three-streams:law=zoned,streams=class,in-order=0.5,apart=0.2", pages, 60_000);
+    let edge = pages * 8 / 10 * 9;
+    let second: Vec<u64> =
+        all.iter().filter(|request| request.stream == 2).map(|request| request.first_sector).collect();
+    assert!(all.iter().all(|request| (request.stream == 3) == (request.first_sector >= edge)));
+    assert!(all.iter().all(|request| request.sectors == if request.stream == 1 { 256 } else { 8 }));
+    let within = |from: f64, to: f64| {
+        let sectors = edge as f64;
+        let inside = second.iter().filter(|at| (from * sectors..to * sectors).contains(&(**at as f64)));
+        inside.count() as f64 / second.len() as f64
+    };
+    let found = [within(0.0, 0.2), within(0.2, 0.4), within(0.4, 1.0)];
+    assert!(found.iter().zip([0.8, 0.1, 0.1]).all(|(found, wanted)| (found - wanted).abs() < 0.01), "{found:?}");
+    let shares = byte_shares(&all, 3);
+    assert!(shares.iter().zip([0.5, 0.3, 0.2]).all(|(found, wanted)| (found - wanted).abs() < 0.03), "{shares:?}");
+    let zipf = draw("three-streams:law=zipf,theta=2.2,streams=class", pages, 60_000);
+    let first = zipf.iter().filter(|request| request.stream == 2 && request.first_sector == 0).count();
+    let of = zipf.iter().filter(|request| request.stream == 2).count();
+    // Rank 1 of Zipf's law with exponent 2.2: one over zeta(2.2).
+    assert!((first as f64 / of as f64 - 1.0 / 1.4905).abs() < 0.02, "{}", first as f64 / of as f64);
+}

@@ -22,6 +22,9 @@ const SPECS: &[&str] = &[
     "dftl-a",
     "stand-in:financial1",
     "stand-in:tpc-e,depth=32",
+    "cachelib",
+    "kv-cache",
+    "three-streams",
 ];
 
 /// The generators above, and a model at its own arrivals and in a closed loop.

@@ -138,8 +138,8 @@ def advice_page(
             "longer changed; only such points can meet a target. The recommended point met the targets again in "
             "another run, under another seed or with the trace begun in its middle, unless a note says that it is not "
             "confirmed.",
-            "Where erases are limited, life is extrapolated from about twenty erases per block, using write "
-            "amplification and the spread of the blocks' erases.",
+            "Where erases are limited, life is extrapolated from about twenty erases per block, fewer on large drives, "
+            "using write amplification and the spread of the blocks' erases.",
         ],
         sections=[Section("curves", "Over utilisation", charts)],
         columns=columns,

@@ -34,6 +34,10 @@ _KEY = "capacity.utilization"
 _TOLERANCE = 0.005
 # Rounds of wear from which a life is extrapolated. Chosen: they show how the spread of the erases grows.
 _ROUNDS = 20
+# Pages that they write at most, so that a drive of millions of pages, whose many blocks show the spread sooner, is worn
+# in half a minute; and the rounds that it gets in any case, from which a forecast can be made.
+_ROUND_PAGES_MAX = 30_000_000
+_ROUNDS_MIN = 6
 # Requests up to which a measurement that is too short is made longer. Chosen: minutes.
 _REQUESTS_MAX = 16_000_000
 # Half of the 95 % interval of a rate, as a share, at most, where a target is about time. Chosen: as the settled
@@ -106,18 +110,31 @@ def _unsteady(result: RunResult) -> bool:
 
 def _life(variant: Variant, cycles: int) -> float | None:
     """Host bytes until the drive's end, from rounds of wear; None for a workload that writes nothing."""
-    ssd = _wearing(variant.ssd, cycles)
+    ssd, rounds = _wearing(variant.ssd, cycles), _rounds(variant.ssd)
+    is_large = rounds < _ROUNDS
+    if is_large:
+        ssd = ssd.precondition("sequential")  # its rounds settle it, too
     given = variant.settings
     settings = RunSettings(seed=given.seed, depth=given.depth, policies=given.policies)
     try:
         run = lifetime.begin(ssd, variant.source, settings)
-        made = lifetime.forecast(run, share_min=0.0, rounds_min=_ROUNDS)
+        made = lifetime.forecast(
+            run, share_min=0.0, rounds_min=rounds, rounds_max=rounds if is_large else None
+        )
     except (WorkloadError, WornOutError):
         return None
     result = run.result()
     if result is None:
         return None
     return lifetime.Endurance.of(result, made).host_bytes
+
+
+def _rounds(ssd: Ssd) -> int:
+    """Rounds of wear that a drive gets."""
+    geometry = ssd.config["geometry"]
+    planes = geometry["channels"] * geometry["dies-per-channel"] * geometry["planes-per-die"]
+    pages = planes * geometry["blocks-per-plane"] * geometry["pages-per-block"]
+    return int(min(_ROUNDS, max(_ROUNDS_MIN, _ROUND_PAGES_MAX // pages)))
 
 
 def _wearing(ssd: Ssd, cycles: int) -> Ssd:
@@ -194,8 +211,8 @@ def advise(
         All else that makes the runs.
     cycles : int, optional
         Erases that a block takes; by default the drive's ``wear.pe-cycles-max``. The runs themselves are played
-        without a limit. Where there is one, each point is worn for some twenty erases a block more, without
-        time where the drive can (:meth:`Ssd.untimed`), to tell its life.
+        without a limit. Where there is one, each point is worn for some twenty erases a block more, five or more
+        on large drives, without time where the drive can (:meth:`Ssd.untimed`), to tell its life.
     write_rate : float, optional
         Bytes a second that the host writes, for years.
     seeds : int, optional

@@ -378,12 +378,13 @@ def forecast(
     progress: Callable[[Progress], None] | None = None,
     share_min: float = 0.1,
     rounds_min: int = _STEADY_ROUNDS + 1,
+    rounds_max: int | None = None,
     seconds: float = math.inf,
 ) -> Forecast | None:
     """Play a run until its cleaning is steady, and extrapolate from there to the drive's end.
 
     A round is the time in which all blocks are erased once in the mean. Steady is by the rule of the SNIA
-    SSS PTS over the later half of the rounds, five at least, of erases per host page; after 25 rounds the
+    SSS PTS over the later half of the rounds, five at least, of erases per host page; after `rounds_max` rounds the
     forecast is made all the same, and says that it was not. On a drive that begins empty a skewed workload
     takes long to fill it: fill it first (``precondition("random")``). See :func:`extrapolate` for what is made of it.
 
@@ -397,6 +398,8 @@ def forecast(
         Share of the erase budget to use up at least before forecasting, 0-1; more is slower and nearer.
     rounds_min : int, optional
         Rounds to play at least before forecasting.
+    rounds_max : int, optional
+        Rounds after which the forecast is made, steady or not, at least six; by default 25.
     seconds : float, optional
         After so many seconds the forecast is made of the rounds that there are, steady or not.
 
@@ -443,7 +446,9 @@ def forecast(
         if len(host_pages) < max(rounds_min, _STEADY_ROUNDS + 1):
             continue
         made = extrapolated()
-        if (made.steady or len(host_pages) >= _ROUNDS_MAX) and made.share >= share_min:
+        if (
+            made.steady or len(host_pages) >= (rounds_max or _ROUNDS_MAX)
+        ) and made.share >= share_min:
             return made
     if time.monotonic() < ends or len(host_pages) < 2:
         return None

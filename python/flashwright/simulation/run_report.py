@@ -329,6 +329,21 @@ class Scheme(TypedDict):
     """Counts of this scheme alone, by name."""
 
 
+class Handle(TypedDict):
+    """A handle of flexible data placement since measuring began."""
+
+    handle: int
+    """Its number."""
+    pages_written: int
+    """Pages that the host wrote with it and that reached the flash."""
+    pages_moved: int
+    """Pages of it that cleaning moved."""
+    pages_moved_for: list[int]
+    """Pages of it that cleaning moved, by the handle that had written last: its writes made the room necessary."""
+    write_amplification: float | None
+    """`pages_written` and `pages_moved` over `pages_written`. Null if the host wrote nothing with it."""
+
+
 class Wear(TypedDict):
     """Wear since the drive was new, preconditioning and warm-up included."""
 
@@ -712,6 +727,8 @@ class Report(TypedDict):
     """The RAM before the translation layer, since measuring began."""
     scheme: Scheme | None
     """The translation layer. Null in a replay."""
+    handles: list[Handle]
+    """Handles of flexible data placement since measuring began. Empty unless `placement.policy` is `fdp`."""
     wear: Wear
     """Wear since the drive was new."""
     response_time_ns: Times

@@ -432,6 +432,7 @@ impl Ftl for Dftl {
             collections,
             victim_pages_invalid,
             mapping_cache: Some(self.figures.cache.clone()),
+            handles: self.placement.handles().to_vec(),
             ram_bytes: capacity * settings::CACHED_ENTRY_BYTES
                 + self.map.directory.len() as u64 * u64::from(self.entry_bytes),
             extra: extra.into_iter().map(|(name, count)| (name.to_owned(), count as f64)).collect(),
@@ -442,6 +443,7 @@ impl Ftl for Dftl {
     fn reset_figures(&mut self) {
         self.figures = Figures::default();
         self.planes.cleaner.reset_figures();
+        self.placement.reset_figures();
     }
 
     #[inline(always)]

@@ -185,6 +185,7 @@ impl Ftl for PageMap {
     fn figures(&self) -> SchemeFigures {
         SchemeFigures {
             extra: self.slc_figures(),
+            handles: self.placement.handles().to_vec(),
             collections: self.planes.cleaner.collections,
             victim_pages_invalid: self.planes.cleaner.victim_pages_invalid,
             ram_bytes: self.l2p.len() as u64 * u64::from(self.entry_bytes),
@@ -194,6 +195,7 @@ impl Ftl for PageMap {
 
     fn reset_figures(&mut self) {
         self.planes.cleaner.reset_figures();
+        self.placement.reset_figures();
         for plane in &mut self.planes.all {
             let room = plane.slc_room();
             plane.slc.iter_mut().for_each(|slc| slc.reset_figures(room));
@@ -391,6 +393,7 @@ impl PageMapped for Moves<'_> {
 
     #[inline(always)]
     fn moved(&mut self, owners: &[u32], first: u32, _: &mut Vec<u32>) {
+        self.placement.moved(owners);
         let l2p = &mut *self.l2p;
         owners.iter().zip(first..).for_each(|(lpn, ppn)| l2p[*lpn as usize] = ppn);
     }

@@ -91,6 +91,8 @@ pub struct Report {
     pub buffer: Buffer,
     /// The translation layer. Null in a replay.
     pub scheme: Option<SchemeReport>,
+    /// Handles of flexible data placement since measuring began. Empty unless `placement.policy` is `fdp`.
+    pub handles: Vec<HandleReport>,
     /// Wear since the drive was new.
     pub wear: Wear,
     /// Times from the arrival of a request to its completion, queueing included.

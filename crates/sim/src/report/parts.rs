@@ -294,6 +294,22 @@ pub struct SchemeReport {
     pub extra: Map<String, Value>,
 }
 
+/// A handle of flexible data placement since measuring began.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Handle")]
+pub struct HandleReport {
+    /// Its number.
+    pub handle: u64,
+    /// Pages that the host wrote with it and that reached the flash.
+    pub pages_written: u64,
+    /// Pages of it that cleaning moved.
+    pub pages_moved: u64,
+    /// Pages of it that cleaning moved, by the handle that had written last: its writes made the room necessary.
+    pub pages_moved_for: Vec<u64>,
+    /// `pages_written` and `pages_moved` over `pages_written`. Null if the host wrote nothing with it.
+    pub write_amplification: Option<f64>,
+}
+
 /// Erases of a block.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ErasesPerBlock {

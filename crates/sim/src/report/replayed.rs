@@ -89,6 +89,7 @@ impl Replayed<'_> {
             mapping_cache: MappingCacheCounts::default(),
             buffer: Buffer::default(),
             scheme: None,
+            handles: Vec::new(),
             wear: Wear::default(),
             response_time_ns: times_by_kind(tally, Times::response),
             service_time_ns: times_by_kind(tally, Times::service),

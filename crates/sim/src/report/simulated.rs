@@ -1,7 +1,7 @@
 //! The report of a run on a simulated drive.
 
 use super::{
-    BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HostCounts,
+    BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HandleReport, HostCounts,
     MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, Report, SchemeReport,
     SettlingReport, Verify, Wear, by_name, host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
 };
@@ -9,7 +9,7 @@ use crate::energy::Joules;
 use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
 use crate::simulation::Simulation;
 use flashwright_block::{BlockDevice, Nanos, RequestKind};
-use flashwright_ftl::{Cause, Counters, Ftl, MappingCache, Merges, OpKind};
+use flashwright_ftl::{Cause, Counters, Ftl, HandleCounts, MappingCache, Merges, OpKind};
 use flashwright_nand::{BlockId, ErrorCounts, Lpn};
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 
@@ -109,6 +109,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         mapping_cache: figures.mapping_cache.map(mapping_cache).unwrap_or_default(),
         buffer: ssd.ram_figures().map(buffer).unwrap_or_default(),
         scheme: Some(SchemeReport { ram_bytes: figures.ram_bytes, extra: by_name(figures.extra) }),
+        handles: figures.handles.into_iter().enumerate().map(handle).collect(),
         wear: wear(simulation, erases),
         response_time_ns: times_by_kind(tally, Times::response),
         service_time_ns: times_by_kind(tally, Times::service),
@@ -223,6 +224,18 @@ fn mapping_cache(cache: MappingCache) -> MappingCacheCounts {
         hit_ratio: ratio(hits, lookups),
         evictions: Some(evictions),
         dirty_evictions: Some(dirty_evictions),
+    }
+}
+
+fn handle((number, counts): (usize, HandleCounts)) -> HandleReport {
+    let HandleCounts { pages_written, pages_moved_for } = counts;
+    let pages_moved = pages_moved_for.iter().sum();
+    HandleReport {
+        handle: number as u64,
+        pages_written,
+        pages_moved,
+        pages_moved_for,
+        write_amplification: ratio(pages_written + pages_moved, pages_written),
     }
 }
 

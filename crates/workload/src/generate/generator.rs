@@ -16,6 +16,11 @@ pub(crate) trait Pattern: Send {
     fn stream(&self) -> u16 {
         0
     }
+    /// Sectors of the request just drawn, where requests of the workload have `all`.
+    #[inline]
+    fn sectors(&self, all: u32) -> u32 {
+        all
+    }
 }
 
 /// Draws the kind of a request.
@@ -142,17 +147,17 @@ impl<P: Pattern> RequestSource for Generator<P> {
         match (&mut self.clock, self.mix.only()) {
             (Clock::Closed, Some(kind)) => batch.extend((0..count).map(|_| {
                 let first_sector = self.pattern.next(kind);
-                Request { kind, first_sector, stream: self.pattern.stream(), ..template }
+                Request { kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
             })),
             (Clock::Closed, None) => batch.extend((0..count).map(|_| {
                 let kind = self.mix.next();
                 let first_sector = self.pattern.next(kind);
-                Request { kind, first_sector, stream: self.pattern.stream(), ..template }
+                Request { kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
             })),
             (clock, _) => batch.extend((0..count).map(|_| {
                 let kind = self.mix.next();
                 let first_sector = self.pattern.next(kind);
-                Request { arrival: clock.next(), kind, first_sector, stream: self.pattern.stream(), ..template }
+                Request { arrival: clock.next(), kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
             })),
         }
         Ok(count)

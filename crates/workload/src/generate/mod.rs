@@ -42,6 +42,7 @@ mod runs;
 mod settings;
 mod spec;
 mod value;
+mod writers;
 
 pub(crate) use alias::AliasTable;
 pub use common::{Pace, Target};
@@ -164,6 +165,9 @@ workloads! {
     zipf::Zipf,
     pareto::Pareto,
     dynamic_static::DynamicStatic,
+    cachelib::Cachelib,
+    kv_cache::KvCache,
+    three_streams::ThreeStreams,
     dftl_a::DftlA,
     dftl_b::DftlB,
     stand_in::StandIn,

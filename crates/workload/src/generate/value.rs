@@ -202,7 +202,7 @@ choice! {
     pub enum Streams {
         /// None.
         None = "none",
-        /// The class of the place: 1 for cold, 2 for hot.
+        /// The class of the place or of the writer, from 1.
         Class = "class",
     }
 }

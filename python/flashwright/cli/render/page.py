@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -295,6 +295,7 @@ def _figures(result: RunResult) -> RenderableType:
                 f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
             )
         )
+    rows += _handles(j["handles"])
     if (folded := _slc_cache(j)) is not None:
         rows.append(("SLC cache", folded))
     if (used := j["gc"]["block_utilization"]) is not None:
@@ -315,6 +316,22 @@ def _figures(result: RunResult) -> RenderableType:
     end = f"; {units.count(worn)} blocks worn out" if worn else ""
     rows.append(("erases per block", f"{erases}, {spread}{end}"))
     return grid(rows)
+
+
+def _handles(handles: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """A line for each handle that wrote, or whose pages were moved: its own cost, and whose writes it was for."""
+    for handle in handles:
+        written, moved = handle["pages_written"], handle["pages_moved"]
+        if not written and not moved:
+            continue
+        line = f"{units.count(written)} pages written, {units.count(moved)} moved"
+        if moved:
+            causes = enumerate(handle["pages_moved_for"])
+            others = [f"{units.share(of / moved)} for {by}" for by, of in causes if of]
+            line += f" ({', '.join(others)})"
+        if (amplification := handle["write_amplification"]) is not None:
+            line += f", write amplification {units.number(amplification)}"
+        yield f"handle {handle['handle']}", line
 
 
 def _controller(figures: Mapping[str, Any]) -> str:

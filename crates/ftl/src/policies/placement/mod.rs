@@ -85,6 +85,15 @@ impl Relocation<'_> {
     }
 }
 
+/// What a handle of flexible data placement cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandleCounts {
+    /// Pages that the host wrote with it.
+    pub pages_written: u64,
+    /// Pages of it that cleaning moved, by the handle that had written last: its writes made the room necessary.
+    pub pages_moved_for: Vec<u64>,
+}
+
 /// Chooses the frontier of each page.
 pub trait PlacementPolicy: Sized {
     /// The name that users choose it by.
@@ -117,6 +126,17 @@ pub trait PlacementPolicy: Sized {
     fn host(&mut self, write: HostWrite) -> u8;
     /// The stream of a page that cleaning moves.
     fn relocation(&mut self, page: Relocation) -> u8;
+    /// Pages were moved by cleaning. [`PlacementPolicy::relocation`] may be asked twice for a page that moves once.
+    #[inline(always)]
+    fn moved(&mut self, lpns: &[u32]) {
+        let _ = lpns;
+    }
+    /// Counts of its handles, if it has any.
+    fn handles(&self) -> &[HandleCounts] {
+        &[]
+    }
+    /// Resets the counts to zero.
+    fn reset_figures(&mut self) {}
 }
 
 macro_rules! placements {
@@ -177,6 +197,29 @@ macro_rules! placements {
                     Placement::Foreign(policy) => policy.relocation(page),
                 }
             }
+            /// See [`PlacementPolicy::moved`].
+            #[inline(always)]
+            pub fn moved(&mut self, lpns: &[u32]) {
+                match self {
+                    $(Placement::$policy(policy) => policy.moved(lpns),)+
+                    Placement::Foreign(_) => {}
+                }
+            }
+            /// See [`PlacementPolicy::handles`].
+            #[must_use]
+            pub fn handles(&self) -> &[HandleCounts] {
+                match self {
+                    $(Placement::$policy(policy) => policy.handles(),)+
+                    Placement::Foreign(_) => &[],
+                }
+            }
+            /// See [`PlacementPolicy::reset_figures`].
+            pub fn reset_figures(&mut self) {
+                match self {
+                    $(Placement::$policy(policy) => policy.reset_figures(),)+
+                    Placement::Foreign(_) => {}
+                }
+            }
         }
     };
 }
@@ -188,6 +231,7 @@ placements! {
     dac::Dac,
     envy::Envy,
     multi_stream::MultiStream,
+    fdp::Fdp,
     container_marking::ContainerMarking,
     auto::Auto,
 }
@@ -195,6 +239,7 @@ placements! {
 pub use container_marking::{ContainerMarkingSettings, Demotion};
 pub use dac::DacSettings;
 pub use envy::EnvySettings;
+pub use fdp::{FdpSettings, Isolation};
 pub use foreign::{ForeignPlacement, HostRun, MakePlacement, MovedPages, PlacePages};
 pub use hot_cold::{Detector, GcClass, HotColdSettings};
 pub use multi_stream::MultiStreamSettings;
