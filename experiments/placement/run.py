@@ -1,12 +1,8 @@
-"""Flexible data placement against two real drives, and against an evaluation of caches of language models.
+"""Flexible data placement in the model against two real drives.
 
     python experiments/placement/run.py [--csv FILE]
 
-The measurements are those of the artifact of WARP (Song et al., FAST '26, ``archive/result-*``): media bytes over host bytes of drive A
-(7.68 TB) and drive B (3.84 TB), with 7 handles; and of LMCache pull request 4016. The model is a page-mapped drive whose blocks are
-reclaim units (512 of them), greedy cleaning, moved pages of all handles together (initially isolated). What is fitted is marked: the
-spare space of drive A, by one stream of random writes, and for each trace of the cache the share of the bytes that small objects
-write, by the run without placement and 4 % of the space for them. Everything else follows.
+README.md says what was measured, by whom, what is fitted and what is predicted.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from pathlib import Path
 from flashwright import Ssd
 from flashwright.simulation.results import RunResult
 
-# Reclaim units of the model, and mapping units of 4 KiB in each. More of either changes no figure below by more than 2 %.
+# Reclaim units of the model, and mapping units of 4 KiB in each.
 UNITS = 512
 PAGES = 2048
 # Of drive B: 3.84 TB of 4 TiB of flash. Nominal.
@@ -87,8 +83,8 @@ def play(ssd: Ssd, load: str, bytes_per_request: float) -> RunResult:
 
 
 def random_writes(space: float) -> float:
-    """Write amplification of one stream of 128 KiB at random over the whole drive."""
-    found = play(drive(space, "single"), "uniform:write=1,size=128KiB", 128 << 10)
+    """Write amplification of one stream of 128 KiB at random over the whole drive, as fio's job files have it."""
+    found = play(drive(space, "single"), "uniform:places=passes,size=128KiB", 128 << 10)
     assert found.write_amplification is not None
     return found.write_amplification
 
@@ -114,8 +110,8 @@ def solve(
     return round((low + high) / 2, digits)
 
 
-# By trace: the share of small objects in space, the number of the point and what was measured without placement and with it, and
-# whether the drive had settled.
+# By trace: the share of small objects in space, the number of the point and what was measured without placement and
+# with it, and whether the drive had settled.
 Cell = tuple[float, tuple[str, float | None], tuple[str, float | None], str]
 TRACES: dict[str, tuple[Cell, ...]] = {
     "KV 2022-06": (
@@ -164,6 +160,22 @@ def points() -> list[Point]:
     return found
 
 
+def language_models(spare: float = 0.2) -> list[dict[str, str]]:
+    """LMCache's five classes on 960 GiB with reclaim units of 16 GiB, under each order of replacement."""
+    logical = 60
+    units = round(logical * (1 + spare))
+    rows = []
+    for order in ("uniform", "oldest"):
+        row = {"order": order, "spare": f"{spare:.0%}"}
+        for placement in ("single", "fdp"):
+            ssd = drive(logical / units - 1e-9, placement, units=units, pages=4096, handles=6)
+            load = f"kv-cache:order={order},streams=class,range=0.89,size=4KiB"
+            found = play(ssd, load, 4096).write_amplification
+            row["off" if placement == "single" else "on"] = f"{found:.3f}"
+        rows.append(row)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Placement against real drives.")
     parser.add_argument("--csv", type=Path, default=Path(__file__).with_name("results.csv"))
@@ -175,6 +187,11 @@ def main() -> None:
         for point in found:
             row = asdict(point) | {"model": f"{point.model:.3f}"}
             writer.writerow([*row.values(), f"{point.error:.3f}"])
+    rows = language_models()
+    with given.csv.with_name("language-models.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, rows[0], lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
     predicted = [point for point in found if not point.fitted]
     agree = sum(abs(point.error) <= TOLERANCE for point in predicted)
     print(f"{agree} of {len(predicted)} predicted points within {TOLERANCE:.0%}")

@@ -210,6 +210,16 @@ fn classes_are_named_as_streams() {
     }
 }
 
+#[test]
+fn passes_come_to_every_place_once_in_a_new_order() {
+    let all = pages("uniform:places=passes", 500, 1500);
+    let each: Vec<&[u64]> = all.chunks(500).collect();
+    for pass in &each {
+        assert!(counts(pass, 500).iter().all(|count| *count == 1));
+    }
+    assert!(each[0] != each[1] && each[1] != each[2]);
+}
+
 /// Shares of the bytes that requests of each stream write, from stream 1 on.
 fn byte_shares(requests: &[Request], streams: usize) -> Vec<f64> {
     let mut sectors = vec![0u64; streams];

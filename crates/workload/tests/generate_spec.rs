@@ -72,7 +72,7 @@ fn messages_say_key_found_allowed_and_the_nearest_name() {
     );
     assert_eq!(
         refused("uniform:dept=3"),
-        "workload \"uniform:dept=3\": dept: found an unknown key, expected one of write, trim, size, align, range, depth, rate, arrival \
+        "workload \"uniform:dept=3\": dept: found an unknown key, expected one of places, write, trim, size, align, range, depth, rate, arrival \
          (did you mean depth?)"
     );
     assert_eq!(

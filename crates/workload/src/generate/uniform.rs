@@ -1,14 +1,31 @@
-//! Every place equally likely.
+//! Every place equally likely: each time anew, or once a pass in a new random order.
+//!
+//! fio's random writes are of the second kind unless `norandommap` is set: it keeps a map of what it has written, and every block of a
+//! file comes once before any comes again. A drive then has slightly less to clean than under draws that are independent.
 
 use super::common::Plan;
 use super::generator::Pattern;
+use super::permutation::Permutation;
 use super::settings::settings;
+use super::value::choice;
 use super::{Describe, Fault, Workload};
 use flashwright_block::{RequestKind, RequestSource, Rng, below};
 
+choice! {
+    /// Whether places come again before all others have come.
+    pub enum Places {
+        /// They may: each is drawn by itself.
+        Drawn = "drawn",
+        /// They don't: a pass is a random order of all.
+        Passes = "passes",
+    }
+}
+
 settings! {
     /// Settings of `uniform`.
-    pub struct Uniform {}
+    pub struct Uniform {
+        "places" places: Places = "drawn", "Each place drawn by itself (drawn), or all in a new random order each pass, as fio without norandommap (passes).";
+    }
 }
 
 impl Describe for Uniform {
@@ -18,7 +35,14 @@ impl Describe for Uniform {
 
 impl Workload for Uniform {
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
-        Ok(plan.run(Anywhere { rng: plan.addresses(), slots: plan.slots, align_sectors: plan.align_sectors }))
+        let (mut rng, slots, align_sectors) = (plan.addresses(), plan.slots, plan.align_sectors);
+        Ok(match self.places {
+            Places::Drawn => plan.run(Anywhere { rng, slots, align_sectors }),
+            Places::Passes => {
+                let order = Permutation::new(slots, &mut rng);
+                plan.run(Passes { rng, order, slots, align_sectors, at: 0 })
+            }
+        })
     }
 }
 
@@ -32,5 +56,25 @@ impl Pattern for Anywhere {
     #[inline]
     fn next(&mut self, _: RequestKind) -> u64 {
         below(&mut self.rng, self.slots) * self.align_sectors
+    }
+}
+
+struct Passes {
+    rng: Rng,
+    /// The order of this pass, and how much of it is over.
+    order: Permutation,
+    at: u64,
+    slots: u64,
+    align_sectors: u64,
+}
+
+impl Pattern for Passes {
+    #[inline]
+    fn next(&mut self, _: RequestKind) -> u64 {
+        if self.at == self.slots {
+            (self.order, self.at) = (Permutation::new(self.slots, &mut self.rng), 0);
+        }
+        self.at += 1;
+        self.order.at(self.at - 1) * self.align_sectors
     }
 }

@@ -324,13 +324,14 @@ def _handles(handles: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         written, moved = handle["pages_written"], handle["pages_moved"]
         if not written and not moved:
             continue
-        line = f"{units.count(written)} pages written, {units.count(moved)} moved"
+        line = f"{units.count(written)} pages written"
+        if (amplification := handle["write_amplification"]) is not None:
+            line += f", {units.number(amplification)} programmed for each"
+        line += f"; {units.count(moved)} moved"
         if moved:
             causes = enumerate(handle["pages_moved_for"])
-            others = [f"{units.share(of / moved)} for {by}" for by, of in causes if of]
-            line += f" ({', '.join(others)})"
-        if (amplification := handle["write_amplification"]) is not None:
-            line += f", write amplification {units.number(amplification)}"
+            others = [f"{units.share(of / moved)} for writes of {by}" for by, of in causes if of]
+            line += f", of these {', '.join(others)}"
         yield f"handle {handle['handle']}", line
 
 

@@ -1,0 +1,61 @@
+"""Handles of flexible data placement, as users see them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conftest import Cli
+from flashwright import Ssd
+
+SMALL = {"geometry.blocks-per-plane": 128, "capacity.utilization": 0.75, "placement.policy": "fdp"}
+
+
+def played(load: str, settings: dict[str, object] | None = None) -> Any:
+    ssd = Ssd.named("default").with_({**SMALL, **(settings or {})}).precondition("sequential")
+    return ssd.play(load, requests=120_000, seed=3)
+
+
+def test_counts_of_handles_are_those_of_the_flash() -> None:
+    run = played("hot-cold:hot-access=0.9,streams=class")
+    handles, programs = run.json["handles"], run.json["flash"]["programs"]
+    assert [handle["handle"] for handle in handles] == list(range(8))
+    assert sum(handle["pages_written"] for handle in handles) == programs["host"]
+    assert sum(handle["pages_moved"] for handle in handles) == programs["gc"] > 0
+    for handle in handles:
+        assert sum(handle["pages_moved_for"]) == handle["pages_moved"]
+    cold, hot = handles[1], handles[2]
+    assert hot["pages_written"] == pytest.approx(9 * cold["pages_written"], rel=0.05)
+    assert cold["write_amplification"] == pytest.approx(
+        (cold["pages_written"] + cold["pages_moved"]) / cold["pages_written"]
+    )
+    assert handles[3]["write_amplification"] is None
+    # What the fill left, in handle 0, moves for hot writes as often as these come.
+    left = handles[0]["pages_moved_for"]
+    assert left[2] == pytest.approx(9 * left[1], rel=0.2) and left[2] > 0
+
+
+def test_other_policies_have_no_handles() -> None:
+    assert played("uniform", {"placement.policy": "single"}).json["handles"] == []
+
+
+def test_a_load_without_handles_is_told() -> None:
+    warned = {each["code"]: each for each in played("uniform").json["warnings"]}
+    assert "no write named another" in warned["handles-unnamed"]["text"]
+    buffered = played("hot-cold:streams=class", {"ram.manager": "lru", "ram.size": "64 KiB"})
+    warned = {each["code"]: each for each in buffered.json["warnings"]}
+    assert "does not keep handles" in warned["handles-unnamed"]["text"]
+    named = played("hot-cold:streams=class").json["warnings"]
+    assert "handles-unnamed" not in {each["code"] for each in named}
+
+
+def test_the_table_says_who_paid_for_whom(command: Cli) -> None:
+    said = command(
+        "simulate", "default", "--workload", "hot-cold:streams=class", "--requests", "60000",
+        "--precondition", "sequential", *(part for pair in SMALL.items() for part in ("--set", f"{pair[0]}={pair[1]}")),
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    lines = [line for line in said.out.splitlines() if line.startswith("handle ")]
+    assert len(lines) == 3  # the fill left pages of handle 0
+    assert "programmed for each" in lines[2] and "for writes of 2" in said.out
