@@ -19,6 +19,7 @@
 
 pub mod commands;
 pub mod fabrics;
+mod flights;
 pub mod subsystem;
 pub mod tcp;
 pub mod wire;
