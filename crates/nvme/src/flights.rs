@@ -1,6 +1,18 @@
 //! The commands of a queue that are not answered, and those that the drive has. Every transport keeps them so.
 
+use crate::commands::Io;
 use crate::wire::{Sqe, Status};
+
+/// What the drive is asked for a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ready {
+    /// The command, to which its transport is told the end.
+    pub flight: u32,
+    /// What is asked.
+    pub io: Io,
+    /// The data of a write.
+    pub data: Vec<u8>,
+}
 
 /// Commands that are not answered, by their identifiers.
 #[derive(Debug)]
@@ -45,30 +57,37 @@ impl Open {
     }
 }
 
-/// A command in the drive.
+/// A command in the drive, `with` what its transport keeps of it.
 #[derive(Debug)]
-pub(crate) struct Flight {
+pub(crate) struct Flight<T> {
     pub sqe: Sqe,
     /// Requests that have not ended.
     left: u32,
     status: Status,
     /// What a Compare brings.
     compares: Option<Vec<u8>>,
+    pub with: T,
 }
 
 /// The commands in the drive.
-#[derive(Debug, Default)]
-pub(crate) struct Flights {
-    slots: Vec<Option<Flight>>,
+#[derive(Debug)]
+pub(crate) struct Flights<T> {
+    slots: Vec<Option<Flight<T>>>,
     free: Vec<u32>,
     /// What was read and goes to no host: for a Compare, or when nobody waits.
     found: Vec<u8>,
 }
 
-impl Flights {
+impl<T> Default for Flights<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), found: Vec::new() }
+    }
+}
+
+impl<T> Flights<T> {
     /// A command is begun as so many requests. `compares` is what a Compare brings. Returns its number.
-    pub fn begin(&mut self, sqe: &Sqe, left: u32, compares: Option<Vec<u8>>) -> u32 {
-        let flight = Flight { sqe: *sqe, left, status: Status::SUCCESS, compares };
+    pub fn begin(&mut self, sqe: &Sqe, left: u32, compares: Option<Vec<u8>>, with: T) -> u32 {
+        let flight = Flight { sqe: *sqe, left, status: Status::SUCCESS, compares, with };
         if let Some(at) = self.free.pop() {
             self.slots[at as usize] = Some(flight);
             return at;
@@ -78,8 +97,13 @@ impl Flights {
     }
 
     /// A command that has not ended.
-    pub fn get(&self, at: u32) -> &Flight {
+    pub fn get(&self, at: u32) -> &Flight<T> {
         self.slots[at as usize].as_ref().expect("a command that has not ended")
+    }
+
+    /// All that have not ended.
+    pub fn all(&self) -> impl Iterator<Item = &Flight<T>> {
+        self.slots.iter().flatten()
     }
 
     /// Whether what is read is compared, and goes to no host.
@@ -94,7 +118,7 @@ impl Flights {
     }
 
     /// A request of a command has ended, with a status. After its last one returns the command, and how it ended.
-    pub fn ended(&mut self, at: u32, status: Status) -> Option<(Flight, Status)> {
+    pub fn ended(&mut self, at: u32, status: Status) -> Option<(Flight<T>, Status)> {
         let flight = self.slots[at as usize].as_mut().expect("a command that has not ended");
         flight.left -= 1;
         if flight.status.is_ok() {

@@ -22,6 +22,7 @@ pub mod fabrics;
 mod flights;
 pub mod subsystem;
 pub mod tcp;
+pub mod vfio;
 pub mod wire;
 
 pub use commands::{Io, Op, Outcome};

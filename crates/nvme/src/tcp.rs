@@ -10,8 +10,9 @@
 //! Data of a command are in its capsule, or the controller asks for them with an R2T. It asks for no more than
 //! [`TRANSFER_WINDOW`] at once, one command in any case; commands beyond wait in order.
 
-use crate::commands::{Io, Op, Outcome, TRANSFER_MAX};
+use crate::commands::{Op, Outcome, TRANSFER_MAX};
 use crate::fabrics::{self, Answer, Queue};
+pub use crate::flights::Ready;
 use crate::flights::{Flights, Open};
 use crate::subsystem::{Health, IN_CAPSULE_BYTES, Subsystem};
 use crate::wire::identify::AERL;
@@ -30,17 +31,6 @@ pub const DATA_MAX: u32 = 256 << 10;
 const READY_MAX: usize = 256;
 /// Padding before the data of a PDU.
 const PADDING_MAX: usize = 128;
-
-/// What the drive is asked for a command of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// The command, for [`Writer::ended`].
-    pub flight: u32,
-    /// What is asked.
-    pub io: Io,
-    /// The data of a write.
-    pub data: Vec<u8>,
-}
 
 /// A command whose data come by R2T.
 #[derive(Debug)]
@@ -82,7 +72,7 @@ pub struct Writer {
     queue: Option<Queue>,
     head: u16,
     open: Open,
-    flights: Flights,
+    flights: Flights<()>,
     /// Commands that failed in the drive, for the error log.
     failed: Vec<(Sqe, Status)>,
     /// Where the data of a read begin in [`Self::out`].
@@ -388,21 +378,22 @@ impl Reader {
         match subsystem.execute(queue.place, sqe, &data, health) {
             Err(status) => writer.complete(cid, 0, status),
             Ok(Outcome::Held) => {}
+            Ok(Outcome::Queues(_)) => unreachable!("only a function on PCIe has commands that change its queues"),
             Ok(Outcome::Done(result, data)) => writer.complete_with(cid, result, &data),
             Ok(Outcome::Io(io)) => {
-                let flight = writer.flights.begin(sqe, 1, None);
+                let flight = writer.flights.begin(sqe, 1, None, ());
                 let data = if io.op == Op::Write { data } else { Vec::new() };
                 self.push(Ready { flight, io, data });
             }
             Ok(Outcome::Compare(io)) => {
-                let flight = writer.flights.begin(sqe, 1, Some(data));
+                let flight = writer.flights.begin(sqe, 1, Some(data), ());
                 self.push(Ready { flight, io, data: Vec::new() });
             }
             Ok(Outcome::Several(ios)) => {
                 let Ok(count @ 1..) = u32::try_from(ios.len()) else {
                     return writer.complete(cid, 0, Status::SUCCESS);
                 };
-                let flight = writer.flights.begin(sqe, count, None);
+                let flight = writer.flights.begin(sqe, count, None, ());
                 ios.into_iter().for_each(|io| self.push(Ready { flight, io, data: Vec::new() }));
             }
         }
