@@ -19,8 +19,10 @@
 
 pub mod commands;
 pub mod fabrics;
+mod flights;
 pub mod subsystem;
 pub mod tcp;
+pub mod vfio;
 pub mod wire;
 
 pub use commands::{Io, Op, Outcome};

@@ -139,6 +139,8 @@ pub struct Controller {
     pub id: u16,
     /// Whether it only tells where others are.
     pub is_discovery: bool,
+    /// Whether it is a function on PCIe, whose queues are in its host's memory.
+    pub is_function: bool,
     /// Who is connected.
     pub host: ([u8; 16], String),
     /// CC.
@@ -245,7 +247,7 @@ impl Controller {
     }
 
     /// Tells of an event, once somebody asks: its type, what happened, and the log page to read.
-    fn announce(&mut self, kind: u8, what: u8, page: u8) {
+    pub(crate) fn announce(&mut self, kind: u8, what: u8, page: u8) {
         let event = u32::from(page) << 16 | u32::from(what) << 8 | u32::from(kind);
         if !self.events.contains(&event) {
             self.events.push_back(event);
@@ -280,7 +282,8 @@ impl Controller {
     fn note_error(&mut self, queue: u16, sqe: &Sqe, status: Status) {
         self.errors_total += 1;
         let (number, cid, nsid, block) = (self.errors_total, sqe.cid(), sqe.nsid(), sqe.first_block());
-        self.errors.push_front(ErrorEntry { number, queue, cid, status, nsid, block });
+        let transport = if self.is_function { log::PCIE } else { log::TCP };
+        self.errors.push_front(ErrorEntry { number, queue, cid, status, nsid, block, transport });
         self.errors.truncate(usize::from(identify::ELPE) + 1);
     }
 }
@@ -356,6 +359,7 @@ impl Subsystem {
         let controller = Controller {
             id,
             is_discovery,
+            is_function: false,
             host,
             config: 0,
             keep_alive_ms,
@@ -372,6 +376,21 @@ impl Subsystem {
         };
         self.controllers.insert(id, controller);
         Ok(id)
+    }
+
+    /// Makes a controller that is a function on PCIe.
+    ///
+    /// # Errors
+    /// As [`Self::admit`].
+    pub fn admit_function(&mut self) -> Result<u16, Status> {
+        let id = self.admit(Default::default(), false, 0)?;
+        self.controllers.entry(id).and_modify(|controller| controller.is_function = true);
+        Ok(id)
+    }
+
+    /// A controller goes, with its host.
+    pub fn retire(&mut self, id: u16) {
+        self.controllers.remove(&id);
     }
 
     /// A connection serves a queue of a controller that there is. Returns its number.

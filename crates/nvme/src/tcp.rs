@@ -10,8 +10,10 @@
 //! Data of a command are in its capsule, or the controller asks for them with an R2T. It asks for no more than
 //! [`TRANSFER_WINDOW`] at once, one command in any case; commands beyond wait in order.
 
-use crate::commands::{Io, Op, Outcome, TRANSFER_MAX};
+use crate::commands::{Op, Outcome, TRANSFER_MAX};
 use crate::fabrics::{self, Answer, Queue};
+pub use crate::flights::Ready;
+use crate::flights::{Flights, Open};
 use crate::subsystem::{Health, IN_CAPSULE_BYTES, Subsystem};
 use crate::wire::identify::AERL;
 use crate::wire::pdu::{
@@ -29,17 +31,6 @@ pub const DATA_MAX: u32 = 256 << 10;
 const READY_MAX: usize = 256;
 /// Padding before the data of a PDU.
 const PADDING_MAX: usize = 128;
-
-/// What the drive is asked for a command of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ready {
-    /// The command, for [`Writer::ended`].
-    pub flight: u32,
-    /// What is asked.
-    pub io: Io,
-    /// The data of a write.
-    pub data: Vec<u8>,
-}
 
 /// A command whose data come by R2T.
 #[derive(Debug)]
@@ -70,19 +61,8 @@ pub struct Reader {
     is_broken: bool,
 }
 
-/// A command in the drive.
-#[derive(Debug)]
-struct Flight {
-    sqe: Sqe,
-    /// Requests that have not ended.
-    left: u32,
-    status: Status,
-    /// What a Compare brings.
-    compares: Option<Vec<u8>>,
-}
-
 /// The side to which bytes go.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Writer {
     /// What is to be sent.
     pub out: Vec<u8>,
@@ -91,15 +71,10 @@ pub struct Writer {
     format: Format,
     queue: Option<Queue>,
     head: u16,
-    /// Commands that are not answered, by their identifiers.
-    open: Box<[u64; 1024]>,
-    open_count: usize,
-    flights: Vec<Option<Flight>>,
-    free: Vec<u32>,
+    open: Open,
+    flights: Flights<()>,
     /// Commands that failed in the drive, for the error log.
     failed: Vec<(Sqe, Status)>,
-    /// What a Compare finds.
-    found: Vec<u8>,
     /// Where the data of a read begin in [`Self::out`].
     data_at: usize,
 }
@@ -116,25 +91,6 @@ impl Default for Reader {
             window: 0,
             message: COMMON_BYTES,
             is_broken: false,
-        }
-    }
-}
-
-impl Default for Writer {
-    fn default() -> Self {
-        Self {
-            out: Vec::new(),
-            is_closed: false,
-            format: Format::default(),
-            queue: None,
-            head: 0,
-            open: Box::new([0; 1024]),
-            open_count: 0,
-            flights: Vec::new(),
-            free: Vec::new(),
-            failed: Vec::new(),
-            found: Vec::new(),
-            data_at: 0,
         }
     }
 }
@@ -318,11 +274,11 @@ impl Reader {
         (data, is_damaged): (&[u8], bool),
     ) -> Result<(), Broken> {
         let most = self.queue.map_or(1, |queue| usize::from(queue.size) + usize::from(AERL) + 1);
-        if writer.open_count >= most {
+        if writer.open.count() >= most {
             return Err((Fatal::LimitExceeded, 0));
         }
         writer.fetched();
-        if !writer.open_command(sqe.cid()) {
+        if !writer.open.insert(sqe.cid()) {
             writer.answer(sqe.cid(), 0, Status::CID_CONFLICT);
             return Ok(());
         }
@@ -422,21 +378,22 @@ impl Reader {
         match subsystem.execute(queue.place, sqe, &data, health) {
             Err(status) => writer.complete(cid, 0, status),
             Ok(Outcome::Held) => {}
+            Ok(Outcome::Queues(_)) => unreachable!("only a function on PCIe has commands that change its queues"),
             Ok(Outcome::Done(result, data)) => writer.complete_with(cid, result, &data),
             Ok(Outcome::Io(io)) => {
-                let flight = writer.fly(sqe, 1, None);
+                let flight = writer.flights.begin(sqe, 1, None, ());
                 let data = if io.op == Op::Write { data } else { Vec::new() };
                 self.push(Ready { flight, io, data });
             }
             Ok(Outcome::Compare(io)) => {
-                let flight = writer.fly(sqe, 1, Some(data));
+                let flight = writer.flights.begin(sqe, 1, Some(data), ());
                 self.push(Ready { flight, io, data: Vec::new() });
             }
             Ok(Outcome::Several(ios)) => {
                 let Ok(count @ 1..) = u32::try_from(ios.len()) else {
                     return writer.complete(cid, 0, Status::SUCCESS);
                 };
-                let flight = writer.fly(sqe, count, None);
+                let flight = writer.flights.begin(sqe, count, None, ());
                 ios.into_iter().for_each(|io| self.push(Ready { flight, io, data: Vec::new() }));
             }
         }
@@ -489,11 +446,6 @@ fn placed<'a>(sqe: &Sqe, capsule: &'a [u8]) -> Result<Option<&'a [u8]>, Status> 
     }
 }
 
-/// Where a command's bit is.
-fn place_of(cid: u16) -> (usize, u64) {
-    (usize::from(cid >> 6), 1 << (cid & 63))
-}
-
 impl Writer {
     /// A command was taken from the submission queue.
     fn fetched(&mut self) {
@@ -501,26 +453,9 @@ impl Writer {
         self.head = if self.head + 1 >= size { 0 } else { self.head + 1 };
     }
 
-    /// Marks a command as not answered. Returns false if there is one of its identifier already.
-    fn open_command(&mut self, cid: u16) -> bool {
-        let (word, bit) = place_of(cid);
-        if self.open[word] & bit != 0 {
-            return false;
-        }
-        self.open[word] |= bit;
-        self.open_count += 1;
-        true
-    }
-
-    fn close_command(&mut self, cid: u16) {
-        let (word, bit) = place_of(cid);
-        self.open[word] &= !bit;
-        self.open_count -= 1;
-    }
-
     /// Answers a command and forgets it.
     pub fn complete(&mut self, cid: u16, result: u64, status: Status) {
-        self.close_command(cid);
+        self.open.remove(cid);
         self.answer(cid, result, status);
     }
 
@@ -555,16 +490,6 @@ impl Writer {
         &mut self.out[self.data_at..]
     }
 
-    fn fly(&mut self, sqe: &Sqe, left: u32, compares: Option<Vec<u8>>) -> u32 {
-        let flight = Flight { sqe: *sqe, left, status: Status::SUCCESS, compares };
-        if let Some(at) = self.free.pop() {
-            self.flights[at as usize] = Some(flight);
-            return at;
-        }
-        self.flights.push(Some(flight));
-        u32::try_from(self.flights.len() - 1).expect("commands are bounded by their queue")
-    }
-
     /// Whether the host gets no completion for a read that succeeds, since its data tell.
     fn data_complete(&self) -> bool {
         self.queue.is_some_and(|queue| !queue.has_flow_control)
@@ -572,39 +497,23 @@ impl Writer {
 
     /// Where the data of a read are to be put. [`Writer::ended`] follows at once.
     pub fn data(&mut self, flight: u32, length: usize) -> &mut [u8] {
-        let flight = self.flights[flight as usize].as_ref().expect("a command that has not ended");
-        if flight.compares.is_some() || self.is_closed {
-            self.found.resize(length, 0);
-            return &mut self.found;
+        if self.flights.is_compare(flight) || self.is_closed {
+            return self.flights.found(length);
         }
         let flags = if self.data_complete() { flag::SUCCESS } else { 0 };
-        let cid = flight.sqe.cid();
+        let cid = self.flights.get(flight).sqe.cid();
         self.data_room(cid, length, flags)
     }
 
     /// A request of a command has ended, with a status.
     pub fn ended(&mut self, at: u32, status: Status) {
-        let flight = self.flights[at as usize].as_mut().expect("a command that has not ended");
-        flight.left -= 1;
-        if flight.status.is_ok() {
-            flight.status = status;
-        }
-        if flight.left > 0 {
-            return;
-        }
-        let flight = self.flights[at as usize].take().expect("it was there");
-        self.free.push(at);
-        let (cid, mut status) = (flight.sqe.cid(), flight.status);
-        match &flight.compares {
-            Some(data) if status.is_ok() && *data != self.found => status = Status::COMPARE_FAILED,
-            Some(_) => {}
-            None if status.is_ok() && flight.sqe.opcode() == crate::commands::READ && !self.is_closed => {
-                self.format.put_data_digest(&mut self.out, self.data_at);
-                if self.data_complete() {
-                    return self.close_command(cid);
-                }
+        let Some((flight, status)) = self.flights.ended(at, status) else { return };
+        let cid = flight.sqe.cid();
+        if status.is_ok() && flight.sqe.opcode() == crate::commands::READ && !self.is_closed {
+            self.format.put_data_digest(&mut self.out, self.data_at);
+            if self.data_complete() {
+                return self.open.remove(cid);
             }
-            None => {}
         }
         self.complete(cid, 0, status);
         if !status.is_ok() {

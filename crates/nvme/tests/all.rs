@@ -3,3 +3,4 @@
 #![allow(clippy::unwrap_used, missing_docs)] // helpers of tests count as library code
 
 mod hostile;
+mod vfio;

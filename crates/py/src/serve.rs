@@ -24,6 +24,7 @@ use std::time::Duration;
 struct Text {
     nbd: Vec<String>,
     nvme_tcp: Vec<String>,
+    vfio_user: Vec<PathBuf>,
     listen_anywhere: bool,
     read_only: bool,
     /// None for as fast as it goes.
@@ -84,6 +85,7 @@ impl Text {
             watch: of("watch", &self.watch, Form::Tcp)?,
             nbd: all("nbd", &self.nbd, Form::Any)?,
             nvme_tcp: all("nvme_tcp", &self.nvme_tcp, Form::Tcp)?,
+            vfio_user: self.vfio_user.clone(),
             anywhere: self.listen_anywhere,
             read_only: self.read_only,
             in_flight_max: self.in_flight_max.unwrap_or_else(|| Settings::default().in_flight_max),

@@ -1,15 +1,16 @@
-//! A drive over NBD and NVMe/TCP, so that real software uses it: kernels, file systems, databases, virtual machines, load
+//! A drive over NBD, NVMe/TCP and vfio-user, so that real software uses it: kernels, file systems, databases, virtual machines, load
 //! generators.
 //!
 //! ```text
 //!   NBD client ─► socket ─► negotiate ─► command ─┐
 //!                           (no I/O)     (no I/O) ├─► exec ─► Served: a simulated drive
-//!   NVMe host  ─► socket ─► crate `nvme`: session ┘    ▲ └──► replies: in the client's protocol
-//!                           (no I/O)        pace: when replies leave
+//!   NVMe host  ─► socket ─► crate `nvme`: session ┤    ▲ └──► replies: in the client's protocol
+//!   machine    ─► socket ─► crate `nvme`: function┘  pace: when replies leave
+//!       └──── its memory ───────┘ (no I/O)
 //! ```
 //!
 //! [`wire`] has the bytes of NBD; [`negotiate`] and [`command`] read them without I/O. The drive is behind the trait [`Served`];
-//! neither protocol knows anything of flash.
+//! no protocol knows anything of flash.
 
 pub mod command;
 pub mod control;
@@ -20,9 +21,11 @@ pub mod wire;
 
 mod clients;
 mod connection;
+mod guest;
 mod http;
 mod input;
 mod listen;
+mod mapping;
 mod metrics;
 mod nvme;
 mod pace;
@@ -32,6 +35,7 @@ pub mod remote;
 pub mod replies;
 mod server;
 mod shared;
+mod vfio;
 mod watch;
 
 pub use listen::{Address, ListenError};

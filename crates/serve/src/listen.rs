@@ -147,20 +147,20 @@ impl Listener {
         }
     }
 
-    /// Address and port, or the path.
+    /// Address and port, or the path from the root.
     #[must_use]
     pub fn host(&self) -> String {
         match self {
-            Self::Unix(_, path) => path.display().to_string(),
+            Self::Unix(_, path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
             Self::Tcp(_, address) => address.to_string(),
         }
     }
 
-    /// Address and port apart; the path and nothing.
+    /// Address and port apart; the path from the root and nothing.
     #[must_use]
     pub fn host_and_port(&self) -> (String, String) {
         match self {
-            Self::Unix(_, path) => (path.display().to_string(), String::new()),
+            Self::Unix(..) => (self.host(), String::new()),
             Self::Tcp(_, address) => (address.ip().to_string(), address.port().to_string()),
         }
     }

@@ -1,7 +1,7 @@
-//! Clients of NVMe/TCP: their sessions, and the drive that these ask.
+//! Clients that speak NVMe: their sessions, and the drive that these ask.
 //!
-//! A session ([`flashwright_nvme::tcp`]) turns bytes into requests for the drive and answers into bytes; here its requests
-//! become commands of the executor, which every protocol has.
+//! A session of NVMe/TCP ([`flashwright_nvme::tcp`]) turns bytes into requests for the drive and answers into bytes; here its
+//! requests become commands of the executor, which every protocol has. [`vfio`] has the sessions of virtual machines.
 
 use crate::command::Command;
 use crate::connection::{BATCH_BYTES, End, PATIENCE, send_patiently};
@@ -11,28 +11,102 @@ use crate::listen::Stream;
 use crate::replies::Replies;
 use crate::served::Served;
 use crate::shared::Shared;
+use crate::vfio;
 use crate::wire::{Kind, flag};
 use flashwright_block::Nanos;
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
 use flashwright_nvme::{Health, Op};
+use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at whether a host is still there, and whether there is an event for it.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 /// How often the health of the drive is looked at, for events.
-const HEALTH_LOOK: Duration = Duration::from_secs(2);
+pub(crate) const HEALTH_LOOK: Duration = Duration::from_secs(2);
 
-/// The requests of a client, with what tells whether it is still there.
+/// The requests of a client, over its transport.
 #[derive(Debug)]
-pub(crate) struct Session {
-    pub reader: Reader,
+pub(crate) enum Session {
+    /// A connection of NVMe/TCP.
+    Tcp(Box<Connection>),
+    /// A function of a virtual machine.
+    Vfio(Box<vfio::Session>),
+}
+
+impl Session {
+    /// Requests for the drive, in order.
+    pub fn ready(&self) -> &VecDeque<Ready> {
+        match self {
+            Self::Tcp(connection) => &connection.reader.ready,
+            Self::Vfio(session) => &session.function.ready,
+        }
+    }
+
+    /// Takes the next request for the drive, which is begun now.
+    pub fn begin(&mut self) -> Option<Ready> {
+        match self {
+            Self::Tcp(connection) => connection.reader.begin(),
+            Self::Vfio(session) => session.function.begin(),
+        }
+    }
+
+    /// Bytes of the message that is not whole yet.
+    pub fn message(&self) -> usize {
+        match self {
+            Self::Tcp(connection) => connection.reader.message(),
+            Self::Vfio(session) => session.function.message(),
+        }
+    }
+
+    /// Whether the client broke its transport.
+    pub fn is_broken(&self) -> bool {
+        match self {
+            Self::Tcp(connection) => connection.reader.is_broken(),
+            Self::Vfio(session) => session.function.is_broken(),
+        }
+    }
+
+    /// Whether messages that have come wait until answers were sent.
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::Vfio(session) if session.function.is_held())
+    }
+
+    /// Takes what has come. Returns the bytes taken.
+    pub fn feed<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies, input: &[u8]) -> usize {
+        match self {
+            Self::Tcp(connection) => connection.feed(drive, replies, input),
+            Self::Vfio(session) => session.feed(drive, replies, input),
+        }
+    }
+
+    /// Whether the connection is over, looked at now and then. Tells of events on the way.
+    pub fn look<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies) -> Option<End> {
+        match self {
+            Self::Tcp(connection) => connection.look(drive, replies),
+            Self::Vfio(session) => session.look(drive, replies),
+        }
+    }
+
+    /// The connection has ended.
+    pub fn leave<S: Served>(&self, drive: &mut Drive<S>) {
+        match self {
+            Self::Tcp(connection) => connection.leave(drive),
+            Self::Vfio(session) => session.leave(drive),
+        }
+    }
+}
+
+/// The requests of a connection of NVMe/TCP, with what tells whether its host is still there.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    reader: Reader,
     /// When its controller was last known to have taken a command, and how many it had taken then.
     heard: (Instant, u64),
     looked: Instant,
 }
 
-impl Session {
+impl Connection {
     pub fn new() -> Self {
         let now = Instant::now();
         Self { reader: Reader::default(), heard: (now, 0), looked: now }
@@ -87,7 +161,7 @@ impl Session {
 impl<S: Served> Drive<S> {
     /// The subsystem, and what tells the drive's health.
     #[allow(clippy::type_complexity)]
-    fn with_subsystem(&mut self) -> Option<(&mut flashwright_nvme::Subsystem, impl Fn() -> Health + '_)> {
+    pub fn with_subsystem(&mut self) -> Option<(&mut flashwright_nvme::Subsystem, impl Fn() -> Health + '_)> {
         let Self { served, subsystem, failed, cuts, mounts, .. } = self;
         let (served, failed, cuts, mounts) = (&*served, *failed, *cuts, *mounts);
         let health = move || Health {
@@ -98,6 +172,11 @@ impl<S: Served> Drive<S> {
         };
         subsystem.as_mut().map(|subsystem| (subsystem, health))
     }
+}
+
+/// A client of NVMe/TCP that has just connected.
+pub(crate) fn session() -> Session {
+    Session::Tcp(Box::new(Connection::new()))
 }
 
 /// The replies to a client of NVMe/TCP.
@@ -123,7 +202,7 @@ pub(crate) fn command_of(ready: &Ready) -> Command {
 
 /// Carries out requests as fast as they go, until the connection ends.
 pub(crate) fn transmit<S: Served>(shared: &Shared<S>, stream: &Stream, input: &mut Input) -> End {
-    let (mut session, mut replies, mut executor) = (Session::new(), replies(), Executor::default());
+    let (mut session, mut replies, mut executor) = (session(), replies(), Executor::default());
     let end = exchange(shared, stream, input, &mut session, &mut replies, &mut executor);
     if let Some(mut drive) = shared.drive() {
         session.leave(&mut drive);
@@ -144,7 +223,7 @@ fn exchange<S: Served>(
     let is_stuck = |since: Instant| since.elapsed() > PATIENCE;
     let mut looked = Instant::now();
     loop {
-        let came = match input.read(stream, session.reader.message()) {
+        let came = match input.read(stream, session.message()) {
             Ok(0) if input.rest().is_empty() => return End::InOrder,
             Ok(0) => return End::Broken,
             Ok(_) => true,
@@ -157,7 +236,7 @@ fn exchange<S: Served>(
             let Some(mut drive) = shared.drive() else { return End::InOrder };
             let goes_on = came && batch(&mut drive, session, replies, input, executor);
             let mut end = None;
-            if !goes_on && (!came || session.reader.is_broken() || looked.elapsed() >= LOOK) {
+            if !goes_on && (!came || session.is_broken() || looked.elapsed() >= LOOK) {
                 looked = Instant::now();
                 end = session.look(&mut drive, replies);
             }
@@ -177,7 +256,7 @@ fn exchange<S: Served>(
 }
 
 /// Carries out what has come, up to the size of a batch. Returns whether there may be more.
-fn batch<S: Served>(
+pub(crate) fn batch<S: Served>(
     drive: &mut Drive<S>,
     session: &mut Session,
     replies: &mut Replies,
@@ -186,7 +265,7 @@ fn batch<S: Served>(
 ) -> bool {
     let mut bytes = 0;
     let is_full = loop {
-        while let Some(ready) = session.reader.begin() {
+        while let Some(ready) = session.begin() {
             let command = command_of(&ready);
             executor.begin(drive, replies, 0, (command, &ready.data), Nanos(0));
             bytes += command.length as usize;
@@ -199,7 +278,7 @@ fn batch<S: Served>(
         }
         let taken = session.feed(drive, replies, input.rest());
         input.take(taken);
-        if taken == 0 && session.reader.ready.is_empty() {
+        if taken == 0 && session.ready().is_empty() {
             break false;
         }
     };

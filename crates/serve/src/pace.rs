@@ -18,6 +18,7 @@
 use crate::command::{Command, Taken, take};
 use crate::connection::End;
 use crate::exec::{Drive, Executor, Outs};
+use crate::guest::WithDescriptors;
 use crate::input::Input;
 use crate::listen::Stream;
 use crate::negotiate::Agreed;
@@ -25,6 +26,7 @@ use crate::nvme::{self, Session};
 use crate::replies::Replies;
 use crate::served::Served;
 use crate::shared::{Bell, Farewell, GRACE, Shared, locked};
+use crate::vfio;
 use crate::wire::{Kind, PAYLOAD_MAX, REQUEST_BYTES};
 use flashwright_block::{Completion, Nanos, TIME_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -135,8 +137,8 @@ pub(crate) struct Pacer {
 pub(crate) enum Requests {
     /// NBD, after its negotiation.
     Nbd(Agreed),
-    /// NVMe/TCP; none while its commands are begun.
-    Nvme(Option<Box<Session>>),
+    /// NVMe; none while its commands are begun.
+    Nvme(Option<Session>),
 }
 
 /// A connection.
@@ -157,6 +159,8 @@ struct Client {
     in_flight_kept: u64,
     /// Whether a command of it is whole and waits until others are answered.
     waits: bool,
+    /// Whether it has sent commands of which no message tells.
+    has_rung: bool,
     /// The client sends nothing more: how it ends once it is answered.
     end: Option<End>,
     /// It takes no replies any more.
@@ -237,6 +241,7 @@ impl Client {
     /// Sends what it takes. Returns whether it took something.
     fn send(&mut self) -> bool {
         let before = self.unsent();
+        self.has_rung = !self.is_gone && self.replies.flush();
         while self.sent < self.replies.bytes() && !self.is_gone {
             match (&self.stream).write(&self.replies.out()[self.sent..]) {
                 Ok(count) if count > 0 => {
@@ -267,8 +272,20 @@ impl Client {
     }
 
     /// Reads what has come. Returns whether something has.
-    fn receive(&mut self) -> bool {
-        match self.input.read(&self.stream, self.message) {
+    fn receive(&mut self, is_stopping: bool) -> bool {
+        let read = match &mut self.replies {
+            Replies::Vfio(queues) => {
+                let from = WithDescriptors { stream: &self.stream, guest: &mut queues.host };
+                self.input.read(from, self.message)
+            }
+            _ => self.input.read(&self.stream, self.message),
+        };
+        match read {
+            // Nothing may be written into the memory of a machine that has let go of the drive.
+            Ok(0) if !is_stopping && matches!(self.replies, Replies::Vfio(_)) => {
+                self.end = Some(if self.input.rest().is_empty() { End::InOrder } else { End::Broken });
+                self.lose();
+            }
             Ok(0) => self.end = Some(if self.input.rest().is_empty() { End::InOrder } else { End::Broken }),
             Ok(_) => return true,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
@@ -311,6 +328,16 @@ impl Clients<'_> {
         open > 0 && self.slots.iter().flatten().count() as u64 == open && there.all(|client| client.is_gone)
     }
 
+    /// Whether a machine has sent commands of which no message tells. Before a sleep, machines are asked to tell.
+    fn have_rung(&mut self, sleeps: bool) -> bool {
+        let mut any = false;
+        for client in self.slots.iter_mut().flatten().filter(|client| !client.waits && client.end.is_none()) {
+            client.has_rung |= sleeps && !client.has_rung && client.replies.arm();
+            any |= client.has_rung;
+        }
+        any
+    }
+
     /// Makes room for those that wait: ends clients that have taken nothing of their replies for long.
     fn end_those_that_take_nothing(&mut self) {
         let stuck = |client: &&mut Client| client.replies.bytes() > 0 && client.took.elapsed() > PATIENCE;
@@ -327,6 +354,7 @@ impl Pacer {
     pub fn take<S>(&self, shared: &Shared<S>, number: u64, stream: Stream, input: Input, requests: Requests) {
         let replies = match requests {
             Requests::Nbd(agreed) => Replies::nbd(agreed.structured),
+            Requests::Nvme(Some(Session::Vfio(_))) => vfio::replies(),
             Requests::Nvme(_) => nvme::replies(),
         };
         if stream.set_nonblocking(true).is_err() {
@@ -345,6 +373,7 @@ impl Pacer {
             in_flight_bytes: 0,
             in_flight_kept: 0,
             waits: false,
+            has_rung: false,
             end: None,
             is_gone: false,
         };
@@ -366,7 +395,9 @@ impl Pacer {
             let ready = self.wait(shared, &mut clients, wait);
             let came = Instant::now();
             self.admit(&mut clients);
-            let read = |(client, ready): (&mut Client, &bool)| *ready && client.wants_more() && client.receive();
+            let is_stopping = shared.is_stopping();
+            let read =
+                |(client, ready): (&mut Client, &bool)| *ready && client.wants_more() && client.receive(is_stopping);
             let mut has_more = false;
             for (slot, ready) in clients.slots.iter_mut().zip(&ready) {
                 has_more |= slot.as_mut().is_some_and(|client| read((client, ready)));
@@ -383,7 +414,7 @@ impl Pacer {
                     break;
                 }
             }
-            if has_more || clients.slots.iter().flatten().any(|client| client.waits) {
+            if has_more || clients.slots.iter().flatten().any(|client| client.waits || client.has_rung) {
                 first = begin_all(shared, &mut drive, &mut executor, &mut clients, first, came);
             }
             if looked.elapsed() >= nvme::LOOK {
@@ -431,6 +462,9 @@ impl Pacer {
             }
             let goes_on = has_room && clients.slots.iter().flatten().any(|client| client.waits);
             wait = if goes_on { None } else { self.sleep(shared, next) };
+            if clients.have_rung(wait.is_some()) {
+                wait = None;
+            }
         }
     }
 
@@ -589,7 +623,7 @@ fn begin_of<S: Served>(
     fits
 }
 
-/// The same for a client of NVMe/TCP.
+/// The same for a client that speaks NVMe.
 fn begin_of_session<S: Served>(
     shared: &Shared<S>,
     drive: &mut Drive<S>,
@@ -601,7 +635,7 @@ fn begin_of_session<S: Served>(
 ) -> bool {
     loop {
         let Some(client) = &mut clients.slots[slot] else { return true };
-        if let Some(ready) = session.reader.ready.front() {
+        if let Some(ready) = session.ready().front() {
             let command = nvme::command_of(ready);
             let (waits, fits) = client.room(&command, others, shared.in_flight_max);
             client.waits = waits || !fits;
@@ -609,15 +643,15 @@ fn begin_of_session<S: Served>(
                 return fits;
             }
             client.take_up(&command);
-            let ready = session.reader.begin().expect("there is a front");
+            let ready = session.begin().expect("there is a front");
             set_off(shared, drive, executor, clients, (slot, came), (command, &ready.data));
             continue;
         }
         let taken = session.feed(drive, &mut client.replies, client.input.rest());
         client.input.take(taken);
-        if taken == 0 && session.reader.ready.is_empty() {
-            (client.message, client.waits) = (session.reader.message(), false);
-            if session.reader.is_broken() {
+        if taken == 0 && session.ready().is_empty() {
+            (client.message, client.waits) = (session.message(), session.is_held());
+            if session.is_broken() {
                 client.end = client.end.or(Some(End::Broken));
             }
             return true;
@@ -668,7 +702,7 @@ fn drop_rest<S: Served>(shared: &Shared<S>, drive: &mut Drive<S>, executor: &mut
         match &client.requests {
             Requests::Nbd(agreed) => shared.drop_commands(&mut client.input, *agreed),
             Requests::Nvme(Some(session)) => {
-                dropped.commands.fetch_add(session.reader.ready.len() as u64, Ordering::Relaxed);
+                dropped.commands.fetch_add(session.ready().len() as u64, Ordering::Relaxed);
             }
             Requests::Nvme(None) => {}
         }

@@ -2,9 +2,11 @@
 
 use crate::command::Command;
 use crate::exec::{Failure, Outs};
+use crate::guest::Guest;
 use crate::wire::{self, Errno, Kind, Style};
 use flashwright_block::IoError;
 use flashwright_nvme::tcp::Writer;
+use flashwright_nvme::vfio::Queues;
 use flashwright_nvme::{Status, wire::status_of};
 
 /// The replies to a client that have not been sent.
@@ -14,6 +16,9 @@ pub enum Replies {
     Nbd(Style, Vec<u8>),
     /// Of NVMe/TCP.
     Nvme(Box<Writer>),
+    /// Of vfio-user: answers to messages here, and the queues of the machine in its memory.
+    #[allow(private_interfaces)] // nobody outside makes one
+    Vfio(Box<Queues<Guest>>),
 }
 
 impl Replies {
@@ -28,6 +33,7 @@ impl Replies {
         match self {
             Self::Nbd(_, out) => out,
             Self::Nvme(writer) => &mut writer.out,
+            Self::Vfio(queues) => &mut queues.out,
         }
     }
 
@@ -37,7 +43,20 @@ impl Replies {
         match self {
             Self::Nbd(_, out) => out.len(),
             Self::Nvme(writer) => writer.out.len(),
+            Self::Vfio(queues) => queues.out.len(),
         }
+    }
+
+    /// Writes completions to where a machine finds them. Returns whether it has sent more commands, of which no message tells.
+    pub fn flush(&mut self) -> bool {
+        let Self::Vfio(queues) = self else { return false };
+        queues.flush();
+        queues.has_work() || queues.has_rung()
+    }
+
+    /// Asks a machine to tell of its next command by a message. Returns whether it has sent one meanwhile.
+    pub fn arm(&mut self) -> bool {
+        if let Self::Vfio(queues) = self { queues.arm() } else { false }
     }
 
     /// Where the data of a read that succeeded are to be put; [`Replies::answer`] follows at once.
@@ -45,6 +64,7 @@ impl Replies {
         match self {
             Self::Nbd(style, out) => style.put_read(out, command.cookie, command.offset, command.length),
             Self::Nvme(writer) => writer.data(flight(command), command.length as usize),
+            Self::Vfio(queues) => queues.data(flight(command), command.length as usize),
         }
     }
 
@@ -59,14 +79,18 @@ impl Replies {
                 None if command.kind == Kind::Read => {}
                 None => style.put_done(out, command.cookie),
             },
-            Self::Nvme(writer) => {
+            Self::Nvme(_) | Self::Vfio(_) => {
                 let writes = matches!(command.kind, Kind::Write | Kind::WriteZeroes | Kind::Trim | Kind::Flush);
                 let status = match failure {
                     None => Status::SUCCESS,
                     Some(Failure::Drive(error)) => status_of(error, writes),
                     Some(Failure::NotFast) => Status::INTERNAL,
                 };
-                writer.ended(flight(command), status);
+                match self {
+                    Self::Nvme(writer) => writer.ended(flight(command), status),
+                    Self::Vfio(queues) => queues.ended(flight(command), status),
+                    Self::Nbd(..) => {}
+                }
             }
         }
     }

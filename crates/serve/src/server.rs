@@ -17,6 +17,7 @@ use crate::pace::{Pace, Pacer, Pacing, Requests};
 use crate::record::{DataRecorder, Recorder};
 use crate::served::Served;
 use crate::shared::{Farewell, GRACE, Shared, locked};
+use crate::vfio::{self, Seat};
 use crate::{control, http, metrics, watch};
 use flashwright_nvme::Subsystem;
 use flashwright_nvme::subsystem::About;
@@ -38,6 +39,8 @@ pub struct Settings {
     pub nbd: Vec<Address>,
     /// Where hosts of NVMe/TCP connect.
     pub nvme_tcp: Vec<Address>,
+    /// The sockets at which virtual machines attach the drive as a function on PCIe, each for one at a time.
+    pub vfio_user: Vec<PathBuf>,
     /// Whether other machines may connect.
     pub anywhere: bool,
     /// Whether clients may only read.
@@ -68,6 +71,7 @@ impl Default for Settings {
         Self {
             nbd: Vec::new(),
             nvme_tcp: Vec::new(),
+            vfio_user: Vec::new(),
             anywhere: false,
             read_only: false,
             pace: Pace::default(),
@@ -153,6 +157,8 @@ impl<S: Served> Server<S> {
             addresses.iter().map(|address| open(option, address)).collect::<Result<Vec<Listener>, _>>()
         };
         let (nbd, nvme) = (all("nbd", &settings.nbd)?, all("nvme_tcp", &settings.nvme_tcp)?);
+        let vfio: Vec<Address> = settings.vfio_user.iter().cloned().map(Address::Unix).collect();
+        let vfio = all("vfio_user", &vfio)?;
         let beside =
             |option, address: &Option<Address>| address.as_ref().map(|address| open(option, address)).transpose();
         let ctl = beside("ctl", &settings.ctl)?;
@@ -172,7 +178,7 @@ impl<S: Served> Server<S> {
         let recent = watch.is_some().then(Latency::default);
         let data_recorder =
             settings.record_data.as_ref().map(|(path, about)| DataRecorder::create(path, about)).transpose()?;
-        let subsystem = nvme.first().map(|listener| {
+        let subsystem = nvme.first().or(vfio.first()).map(|listener| {
             let address = listener.host_and_port();
             Subsystem::new(About {
                 model: format!("Flashwright {}", export.name),
@@ -198,15 +204,17 @@ impl<S: Served> Server<S> {
         let pacer = server.pacer(wakes)?;
         let speaks = |protocol: Protocol| move |listener: Listener| (protocol, listener);
         let listeners = nbd.into_iter().map(speaks(Protocol::Nbd)).chain(nvme.into_iter().map(speaks(Protocol::Nvme)));
+        let listeners = listeners.chain(vfio.into_iter().map(speaks(Protocol::Vfio)));
         for (protocol, listener) in listeners {
             server.uris.push(match protocol {
                 Protocol::Nbd => listener.uri(),
                 Protocol::Nvme => format!("nvme+tcp://{}/{nqn}", listener.host()),
+                Protocol::Vfio => format!("vfio-user:{}", listener.host()),
             });
-            let (shared, pacer) = (server.shared.clone(), pacer.clone());
+            let (shared, pacer, seat) = (server.shared.clone(), pacer.clone(), Seat::default());
             // `Shared::enter` counts the clients of all listeners.
             server.spawn(protocol.name(), move || {
-                let talk = |stream| talk(&shared, protocol, stream, pacer.as_deref());
+                let talk = |stream| talk(&shared, (protocol, &seat), stream, pacer.as_deref());
                 serve_each(listener, &shared, ("client", usize::MAX), talk);
             })?;
         }
@@ -258,7 +266,7 @@ impl<S: Served> Server<S> {
         Ok(())
     }
 
-    /// Where clients connect, one for each address: those of NBD, then those of NVMe/TCP.
+    /// Where clients connect, one for each address: those of NBD, of NVMe/TCP, and of vfio-user.
     #[must_use]
     pub fn uris(&self) -> &[String] {
         &self.uris
@@ -364,6 +372,7 @@ impl<S> Drop for Server<S> {
 enum Protocol {
     Nbd,
     Nvme,
+    Vfio,
 }
 
 impl Protocol {
@@ -371,25 +380,33 @@ impl Protocol {
         match self {
             Self::Nbd => "nbd",
             Self::Nvme => "nvme",
+            Self::Vfio => "vfio",
         }
     }
 }
 
 /// Serves a client, or hands it to the thread that has all those that are paced.
-fn talk<S: Served>(shared: &Shared<S>, protocol: Protocol, stream: Stream, pacer: Option<&Pacer>) {
+fn talk<S: Served>(shared: &Shared<S>, (protocol, seat): (Protocol, &Seat), stream: Stream, pacer: Option<&Pacer>) {
     let Some(number) = shared.enter(&stream) else {
         return stream.shut(true); // as the protocol allows where there is no place
     };
     let _farewell = Farewell(shared, Some(number));
     let mut input = Input::new();
     let requests = match protocol {
-        Protocol::Nvme => Ok(Requests::Nvme(Some(Box::new(Session::new())))),
+        Protocol::Nvme => Ok(Requests::Nvme(Some(nvme::session()))),
+        Protocol::Vfio => {
+            let session = seat.take().and_then(|seat| vfio::Session::begin(&mut *shared.drive()?, seat));
+            session.map(|session| Requests::Nvme(Some(Session::Vfio(Box::new(session))))).ok_or(End::InOrder)
+        }
         Protocol::Nbd => negotiate(shared, &stream, &mut input).map(Requests::Nbd),
     };
     let end = match (requests, pacer) {
         (Err(end), _) => end,
         (Ok(requests), Some(pacer)) => return pacer.take(shared, number, stream, input, requests),
         (Ok(Requests::Nbd(agreed)), None) => transmit(shared, &stream, &mut input, agreed),
+        (Ok(Requests::Nvme(Some(Session::Vfio(session)))), None) => {
+            vfio::transmit(shared, &stream, &mut input, *session)
+        }
         (Ok(Requests::Nvme(_)), None) => nvme::transmit(shared, &stream, &mut input),
     };
     shared.leave(number, end == End::Broken);

@@ -10,5 +10,7 @@ mod own_device;
 mod proxied;
 mod remote;
 mod served;
+mod vfio;
+mod vfiohost;
 
 flashwright_testing::every_file_is_declared!();

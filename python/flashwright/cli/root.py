@@ -20,7 +20,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "compare": "Play the same workload under several settings, and show the results side by side.",
     },
     "Serve a drive": {
-        "serve": "Serve a simulated drive over NBD or NVMe/TCP, so that real software uses it.",
+        "serve": "Serve a simulated drive over NBD, NVMe/TCP or vfio-user, so that real software uses it.",
         "crash": "Test what survives a loss of power: cut a recording short again and again, and check what is left.",
         "ctl": "Give a command to a drive that `flashwright serve` serves; the answer is JSON.",
     },

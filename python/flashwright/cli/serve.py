@@ -1,4 +1,4 @@
-"""``flashwright serve``: a simulated drive over NBD or NVMe/TCP, or a device that exists."""
+"""``flashwright serve``: a simulated drive over NBD, NVMe/TCP or vfio-user, or a device that exists."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def serve(
             "--nvme-tcp",
             metavar="ADDRESS:PORT",
             help="Where hosts of NVMe/TCP connect, such as 127.0.0.1:4420. Repeatable.",
+            rich_help_panel="Server",
+        ),
+    ] = None,
+    vfio_user: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--vfio-user",
+            metavar="PATH",
+            help="A socket at which QEMU attaches the drive as an NVMe controller on PCI. Repeatable.",
             rich_help_panel="Server",
         ),
     ] = None,
@@ -161,7 +170,7 @@ def serve(
         int, typer.Option(metavar="N", help="Seed of the drive.", rich_help_panel="Workload")
     ] = 1,
 ) -> int:
-    """Serve a simulated drive over NBD or NVMe/TCP, so that real software uses it.
+    """Serve a simulated drive over NBD, NVMe/TCP or vfio-user, so that real software uses it.
 
     The drive keeps every byte in memory, and with --image in a file that outlives the server. It is served until
     Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then its figures are printed, as those of a run. Whoever can
@@ -170,10 +179,10 @@ def serve(
     not be written.
     """
     output.check()
-    if not nbd and not nvme_tcp:
+    if not (nbd or nvme_tcp or vfio_user):
         raise ServeError(
             "--nbd: found none, expected an address",
-            "such as --nbd unix:/tmp/drive.sock, or --nvme-tcp 127.0.0.1:4420",
+            "such as --nbd unix:/tmp/drive.sock, --nvme-tcp 127.0.0.1:4420, or --vfio-user /tmp/drive.sock",
         )
     if pace not in get_args(_Pace):
         raise ServeError(f"--pace: found {pace!r}, expected none or real", "")
@@ -194,6 +203,7 @@ def serve(
         exists = before.begin(
             nbd or (),
             nvme_tcp=nvme_tcp or (),
+            vfio_user=vfio_user or (),
             settings=set or (),
             in_flight_max=in_flight_max,
             read_only=read_only,
@@ -215,6 +225,7 @@ def serve(
         ssd,
         nbd or (),
         nvme_tcp=nvme_tcp or (),
+        vfio_user=vfio_user or (),
         pace="real" if pace == "real" else "none",
         time_scale=time_scale,
         in_flight_max=in_flight_max,

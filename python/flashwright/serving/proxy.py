@@ -41,6 +41,7 @@ def serve_before(
     nbd: str | Sequence[str] = "tcp:127.0.0.1:0",
     *,
     nvme_tcp: str | Sequence[str] = (),
+    vfio_user: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     scheduler: str | None = None,
     profile: str | os.PathLike[str] | None = None,
     settings: Iterable[str] = (),
@@ -53,7 +54,7 @@ def serve_before(
     watch: str | None = None,
     listen_anywhere: bool = False,
 ) -> ServedDevice:
-    """Serve a block device or a file over NBD or NVMe/TCP, with the host's schedulers before it.
+    """Serve a block device or a file over NBD, NVMe/TCP or vfio-user, with the host's schedulers before it.
 
     The schedulers are those of a simulation, and decide by the same code what goes to the device when. Without one,
     requests are passed on as they come; only those that overlap an earlier one wait for it. A write is answered when
@@ -67,6 +68,8 @@ def serve_before(
         Where clients of NBD connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
     nvme_tcp : str or sequence of str, optional
         Where hosts of NVMe/TCP connect: ``ADDRESS:PORT``, such as ``127.0.0.1:4420``.
+    vfio_user : path or sequence of path, optional
+        A Unix socket at which a virtual machine attaches the device as an NVMe controller on its PCI bus.
     scheduler : str, optional
         I/O schedulers between clients and device, such as ``"pasa+pai"``; several are joined by ``+``. The kernel's own
         scheduler stays below.
@@ -131,7 +134,7 @@ def serve_before(
         "host": host,
     }
     server = {
-        **addresses_of(nbd, nvme_tcp),
+        **addresses_of(nbd, nvme_tcp, vfio_user),
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": None,
@@ -148,5 +151,5 @@ def serve_before(
     except ConfigError as error:
         raise of_settings(error) from None
     except ServeError as error:
-        named = ["nbd", "nvme_tcp", "ctl", "metrics", "watch", "listen_anywhere"]
+        named = ["nbd", "nvme_tcp", "vfio_user", "ctl", "metrics", "watch", "listen_anywhere"]
         raise ServeError(str(error), error.hint, parameters=named) from None

@@ -281,17 +281,25 @@ def in_flight_bytes(text: str) -> int:
     return found
 
 
-def addresses_of(nbd: str | Sequence[str], nvme_tcp: str | Sequence[str]) -> dict[str, list[str]]:
+def addresses_of(
+    nbd: str | Sequence[str],
+    nvme_tcp: str | Sequence[str],
+    vfio_user: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+) -> dict[str, list[str]]:
     """Where clients connect, by protocol: one address at least."""
     found = {
         "nbd": [nbd] if isinstance(nbd, str) else list(nbd),
         "nvme_tcp": [nvme_tcp] if isinstance(nvme_tcp, str) else list(nvme_tcp),
+        "vfio_user": [
+            os.fspath(path)
+            for path in ([vfio_user] if isinstance(vfio_user, str | os.PathLike) else vfio_user)
+        ],
     }
     if not any(found.values()):
         raise ServeError(
             "nbd: found none, expected an address",
-            "such as unix:/tmp/drive.sock, or one of NVMe/TCP",
-            parameters=["nbd", "nvme_tcp"],
+            "such as unix:/tmp/drive.sock, or one of NVMe/TCP or vfio-user",
+            parameters=["nbd", "nvme_tcp", "vfio_user"],
         )
     return found
 
@@ -302,6 +310,7 @@ def serve(
     nbd: str | Sequence[str] = "tcp:127.0.0.1:0",
     *,
     nvme_tcp: str | Sequence[str] = (),
+    vfio_user: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     pace: Literal["none", "real"] = "none",
     time_scale: float = 1.0,
     in_flight_max: str = IN_FLIGHT_MAX,
@@ -315,7 +324,7 @@ def serve(
     listen_anywhere: bool = False,
     seed: int = 1,
 ) -> ServedDrive:
-    """Serve a simulated drive over NBD, NVMe/TCP, or both.
+    """Serve a simulated drive over NBD, NVMe/TCP and vfio-user: any of them, or several at once.
 
     It keeps every byte in memory, and in an image if there is one.
 
@@ -328,6 +337,9 @@ def serve(
         Where clients of NBD connect: ``unix:PATH`` or ``tcp:ADDRESS:PORT``; port 0 is any that is free.
     nvme_tcp : str or sequence of str, optional
         Where hosts of NVMe/TCP connect: ``ADDRESS:PORT``, such as ``127.0.0.1:4420``.
+    vfio_user : path or sequence of path, optional
+        A Unix socket at which a virtual machine attaches the drive as an NVMe controller on its PCI bus, such as QEMU
+        with ``vfio-user-pci``: one machine at a time at each.
     pace : {"none", "real"}, optional
         When replies leave: as soon as they are ready (the drive's clock runs on its own), or when the model says.
     time_scale : float, optional
@@ -404,7 +416,7 @@ def serve(
         )
     ssd = Ssd.find(device) if isinstance(device, str) else device
     settings = {
-        **addresses_of(nbd, nvme_tcp),
+        **addresses_of(nbd, nvme_tcp, vfio_user),
         "listen_anywhere": listen_anywhere,
         "read_only": read_only,
         "time_scale": time_scale if pace == "real" else None,
@@ -421,5 +433,5 @@ def serve(
     try:
         return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)))
     except ServeError as error:
-        named = ["nbd", "nvme_tcp", "ctl", "metrics", "watch", "listen_anywhere"]
+        named = ["nbd", "nvme_tcp", "vfio_user", "ctl", "metrics", "watch", "listen_anywhere"]
         raise ServeError(str(error), error.hint, parameters=named) from None

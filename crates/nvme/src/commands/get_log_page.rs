@@ -39,7 +39,7 @@ pub(super) const COMMAND: Command = Command {
             0x02 if sqe.nsid() != ALL_NAMESPACES && sqe.nsid() != 0 => return Err(Status::INVALID_FIELD),
             0x02 => log::smart(&health(), errors),
             0x03 => log::firmware_slots(FIRMWARE),
-            0x05 => effects_log(),
+            0x05 => effects_log(controller),
             0x09 if group != 1 => return Err(Status::INVALID_FIELD),
             0x09 => log::endurance_group(&health(), errors),
             0xc0 => log::ocp(&health()),

@@ -1,6 +1,6 @@
 //! Identify (NVM Express Base 2.1, section 5.1.13).
 
-use super::{ADMIN, Command, IO, optional};
+use super::{Command, optional};
 use crate::subsystem::{FIRMWARE, IN_CAPSULE_BYTES, QUEUE_MAX};
 use crate::wire::identify::{self, ControllerFacts};
 use crate::wire::{ALL_NAMESPACES, Status};
@@ -19,7 +19,8 @@ pub(super) const COMMAND: Command = Command {
         let (nsid, subsystem) = (call.sqe.nsid(), &*call.subsystem);
         let facts = || subsystem.namespace_facts((call.health)().bytes_used);
         let id = call.place.controller;
-        let is_discovery = subsystem.controller(id).is_some_and(|found| found.is_discovery);
+        let controller = subsystem.controller(id).ok_or(Status::SEQUENCE)?;
+        let is_discovery = controller.is_discovery;
         let first_controller = (call.sqe.dword(10) >> 16) as u16;
         // Of a namespace: identifiers that no namespace has here are invalid.
         let of_namespace = |data: fn(&identify::NamespaceFacts) -> Vec<u8>| {
@@ -46,10 +47,14 @@ pub(super) const COMMAND: Command = Command {
                     namespaces: u32::from(!is_discovery),
                     in_capsule: IN_CAPSULE_BYTES,
                     queue_max: QUEUE_MAX,
-                    optional_commands: optional(IO),
-                    optional_admin: optional(ADMIN),
+                    optional_commands: optional(1, controller),
+                    optional_admin: optional(0, controller),
                 };
-                facts.structure()
+                let mut data = facts.structure();
+                if controller.is_function {
+                    crate::vfio::config::of_function(&mut data);
+                }
+                data
             }
             _ if is_discovery => return Err(Status::INVALID_FIELD),
             0x00 | 0x11 => of_namespace(|facts| facts.structure())?,

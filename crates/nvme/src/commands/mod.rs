@@ -4,6 +4,7 @@
 //! optional commands there are (ONCS, OACS of identify) come from the list.
 
 use crate::subsystem::{Health, Place, Subsystem};
+use crate::vfio::Change;
 use crate::wire::identify::{MDTS, RANGE_BYTES_MAX};
 use crate::wire::{ALL_NAMESPACES, HOST_PAGE, Sqe, Status, put};
 
@@ -35,21 +36,26 @@ pub mod effects {
     pub const ALONE: u32 = 1 << 16;
 }
 
-/// Makes the modules and the lists of commands: admin commands, then I/O commands.
+/// Makes the modules and the lists of commands: admin commands, I/O commands, and admin commands of a function on PCIe.
 macro_rules! commands {
-    (admin: $($admin:ident),+; io: $($io:ident),+;) => {
+    (admin: $($admin:ident),+; io: $($io:ident),+; function: $($function:ident),+;) => {
         $(mod $admin;)+
         $(mod $io;)+
+        $(mod $function;)+
         /// The commands of the admin queue.
         pub const ADMIN: &[Command] = &[$($admin::COMMAND),+];
         /// The commands of I/O queues.
         pub const IO: &[Command] = &[$($io::COMMAND),+];
+        /// The commands of the admin queue that only a function on PCIe has.
+        pub const FUNCTION: &[Command] = &[$($function::COMMAND),+];
     };
 }
 
 commands! {
     admin: get_log_page, identify, abort, set_features, get_features, async_event_request, format_nvm, keep_alive;
     io: read, write, flush, compare, write_zeroes, dataset_management, verify;
+    function: create_io_submission_queue, create_io_completion_queue, delete_io_submission_queue, delete_io_completion_queue,
+        doorbell_buffer_config;
 }
 
 /// The opcode of Read, whose data go to the host.
@@ -98,6 +104,8 @@ pub enum Outcome {
     Several(Vec<Io>),
     /// It waits for an event.
     Held,
+    /// The queues change, of a function on PCIe.
+    Queues(Change),
 }
 
 impl Outcome {
@@ -123,13 +131,14 @@ pub const TRANSFER_MAX: usize = HOST_PAGE << MDTS;
 /// Finds the command and carries it out.
 pub(crate) fn run(call: &mut Call<'_>) -> Result<Outcome, Status> {
     let opcode = call.sqe.opcode();
-    let list = if call.place.queue == 0 { ADMIN } else { IO };
     let controller = call.subsystem.controller(call.place.controller).ok_or(Status::SEQUENCE)?;
     if !controller.is_ready() {
         return Err(Status::SEQUENCE);
     }
     let is_discovery = controller.is_discovery;
-    let command = list.iter().find(|command| command.opcode == opcode && (command.in_discovery || !is_discovery));
+    let [list, more] = lists(call.place.queue, controller);
+    let command =
+        list.iter().chain(more).find(|command| command.opcode == opcode && (command.in_discovery || !is_discovery));
     let command = command.ok_or(Status::INVALID_OPCODE)?;
     if call.sqe.fuse() != 0 {
         return Err(Status::INVALID_FIELD);
@@ -137,11 +146,17 @@ pub(crate) fn run(call: &mut Call<'_>) -> Result<Outcome, Status> {
     (command.run)(call)
 }
 
+/// The commands of a queue: those that every controller has, and those that only a function on PCIe has.
+fn lists(queue: u16, controller: &crate::Controller) -> [&'static [Command]; 2] {
+    let more = if controller.is_function { FUNCTION } else { &[] };
+    if queue == 0 { [ADMIN, more] } else { [IO, &[]] }
+}
+
 /// Log page 05h.
-pub(crate) fn effects_log() -> Vec<u8> {
+pub(crate) fn effects_log(controller: &crate::Controller) -> Vec<u8> {
     let mut out = vec![0; 4096];
-    for (list, begins) in [(ADMIN, 0), (IO, 1024)] {
-        for command in list {
+    for (queue, begins) in [(0, 0), (1, 1024)] {
+        for command in lists(queue, controller).into_iter().flatten() {
             let effects = command.effects | effects::SUPPORTED;
             put(&mut out, begins + 4 * usize::from(command.opcode), &effects.to_le_bytes());
         }
@@ -149,9 +164,9 @@ pub(crate) fn effects_log() -> Vec<u8> {
     out
 }
 
-/// Bits of the optional commands of a list.
-pub(crate) fn optional(list: &[Command]) -> u16 {
-    list.iter().fold(0, |bits, command| bits | command.optional)
+/// Bits of the optional commands of a queue.
+pub(crate) fn optional(queue: u16, controller: &crate::Controller) -> u16 {
+    lists(queue, controller).into_iter().flatten().fold(0, |bits, command| bits | command.optional)
 }
 
 impl Call<'_> {

@@ -9,6 +9,10 @@ const DATA_UNIT: u64 = 512_000;
 const GIGABYTE: u64 = 1_000_000_000;
 /// The temperature of a drive whose heat is not modelled: 40 °C, in kelvin.
 const TEMPERATURE_K: u16 = 313;
+/// NVMe/TCP, as TRTYPE counts transports.
+pub const TCP: u8 = 3;
+/// PCIe, which TRTYPE does not name.
+pub const PCIE: u8 = 0;
 /// Spare blocks left, below which a drive warns, in percent.
 const SPARE_THRESHOLD: u8 = 10;
 const OCP_GUID: [u8; 16] =
@@ -113,6 +117,8 @@ pub struct ErrorEntry {
     pub nsid: u32,
     /// The first logical block of the command.
     pub block: u64,
+    /// The transport by which it came: TRTYPE.
+    pub transport: u8,
 }
 
 impl ErrorEntry {
@@ -127,7 +133,7 @@ impl ErrorEntry {
         put(&mut out, 14, &u16::MAX.to_le_bytes()); // no parameter is named
         put(&mut out, 16, &self.block.to_le_bytes());
         put(&mut out, 24, &self.nsid.to_le_bytes());
-        out[29] = 3; // TRTYPE: TCP
+        out[29] = self.transport;
         out
     }
 }
@@ -139,7 +145,7 @@ pub fn discovery(nqn: &str, host: &str, port: &str, is_v6: bool) -> Vec<u8> {
     put(&mut out, 0, &1u64.to_le_bytes()); // GENCTR
     put(&mut out, 8, &1u64.to_le_bytes()); // NUMREC
     let entry = &mut out[1024..];
-    entry[0] = 3; // TRTYPE: TCP
+    entry[0] = TCP; // TRTYPE
     entry[1] = if is_v6 { 2 } else { 1 };
     entry[2] = 2; // SUBTYPE: an NVM subsystem
     entry[3] = 1 << 2; // TREQ: flow control of submission queues may be off; nothing is said of secure channels
