@@ -124,6 +124,13 @@ pub(crate) fn take_from(remaining: &mut Option<u64>, at_most: usize) -> usize {
     }
 }
 
+/// The next request of a kind, apart from its arrival.
+#[inline]
+fn drawn(pattern: &mut impl Pattern, kind: RequestKind, template: Request) -> Request {
+    let first_sector = pattern.next(kind);
+    Request { kind, first_sector, sectors: pattern.sectors(template.sectors), stream: pattern.stream(), ..template }
+}
+
 /// A pattern with kinds and arrivals: a [`RequestSource`].
 pub(crate) struct Generator<P> {
     pattern: P,
@@ -142,22 +149,14 @@ impl<P: Pattern> Generator<P> {
 impl<P: Pattern> RequestSource for Generator<P> {
     fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
         let count = take_from(&mut self.remaining, at_most);
-        let template = self.template;
+        let Self { pattern, mix, clock, template, .. } = self;
         // With iterators of known length, `extend` does not check the capacity for each request.
-        match (&mut self.clock, self.mix.only()) {
-            (Clock::Closed, Some(kind)) => batch.extend((0..count).map(|_| {
-                let first_sector = self.pattern.next(kind);
-                Request { kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
-            })),
-            (Clock::Closed, None) => batch.extend((0..count).map(|_| {
-                let kind = self.mix.next();
-                let first_sector = self.pattern.next(kind);
-                Request { kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
-            })),
+        match (clock, mix.only()) {
+            (Clock::Closed, Some(kind)) => batch.extend((0..count).map(|_| drawn(pattern, kind, *template))),
+            (Clock::Closed, None) => batch.extend((0..count).map(|_| drawn(pattern, mix.next(), *template))),
             (clock, _) => batch.extend((0..count).map(|_| {
-                let kind = self.mix.next();
-                let first_sector = self.pattern.next(kind);
-                Request { arrival: clock.next(), kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
+                let request = drawn(pattern, mix.next(), *template);
+                Request { arrival: clock.next(), ..request }
             })),
         }
         Ok(count)
