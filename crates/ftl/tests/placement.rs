@@ -6,8 +6,8 @@ use flashwright_block::{Bytes, Rng, Seed, below, chance};
 use flashwright_ftl::policies::placement::{Demotion, Detector, GcClass, Isolation};
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{
-    Cause, Counters, Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName, Scheme, SchemeName,
-    VictimName, WearSettings,
+    Cause, Counters, Flash, Ftl, FtlSettings, GcSettings, LpnRun, OpKind, PlacementConfig, PlacementName, Scheme,
+    SchemeName, VictimName, WearSettings,
 };
 use flashwright_nand::{Geometry, Lpn, Nand, ProgramOrder, WearLimit};
 
@@ -250,10 +250,9 @@ fn separation_pays_under_skew() {
 #[test]
 fn isolated_handles_are_streams_that_are_counted() {
     let mut fdp = Drive::plain(VictimName::Greedy, PlacementName::Fdp);
-    let mut streams =
-        Drive::new(VictimName::Greedy, PlacementName::MultiStream, |_, placement| {
-            placement.policies.multi_stream.streams = 8;
-        });
+    let mut streams = Drive::new(VictimName::Greedy, PlacementName::MultiStream, |_, placement| {
+        placement.policies.multi_stream.streams = 8;
+    });
     fdp.run(6, skewed(1));
     streams.run(6, skewed(1));
     assert_eq!(fdp.counters(), streams.counters());

@@ -84,6 +84,20 @@ pub trait Served: HoldsData + Send + 'static {
         true
     }
 
+    /// What was last kept with the device by [`Served::keep`]; nothing if it was nothing.
+    fn kept(&self) -> &[u8] {
+        &[]
+    }
+
+    /// Keeps something with the device, as durably as the device keeps its data once they are flushed.
+    ///
+    /// # Errors
+    /// One line if it can't.
+    fn keep(&mut self, what: &[u8]) -> Result<(), String> {
+        let _ = what;
+        Ok(())
+    }
+
     /// How time passes, if the device's clock is the machine's.
     ///
     /// # Errors
@@ -219,6 +233,12 @@ impl Served for LiveRun {
     }
     fn notes(&mut self) -> Vec<String> {
         self.take_notes()
+    }
+    fn kept(&self) -> &[u8] {
+        LiveRun::kept(self)
+    }
+    fn keep(&mut self, what: &[u8]) -> Result<(), String> {
+        LiveRun::keep(self, what)
     }
     fn command(&mut self, name: &str, arguments: &Value) -> Option<Result<Value, String>> {
         match name {

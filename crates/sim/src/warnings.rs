@@ -191,9 +191,14 @@ fn handles_unnamed(run: &Simulation) -> Option<Warning> {
         return None;
     }
     let managed = run.ssd().ram_figures().is_some();
-    let why = if managed { "the RAM before the translation layer does not keep handles" } else { "no write named another" };
+    let why =
+        if managed { "the RAM before the translation layer does not keep handles" } else { "no write named another" };
     let text = format!("all {} pages went to handle 0: {why}", grouped(handles[0].pages_written));
-    let mend = if managed { "--set ram.manager=none" } else { "a workload or trace that names streams, such as streams=class" };
+    let mend = if managed {
+        "--set ram.manager=none"
+    } else {
+        "a workload or trace that names streams, such as streams=class"
+    };
     Some(warning("handles-unnamed", text, Some(mend.to_owned())))
 }
 

@@ -236,7 +236,8 @@ fn a_flash_cache_writes_buckets_at_random_and_regions_in_order() {
     let part = pages * 8 / 4;
     assert!(small.iter().all(|request| request.sectors == 8 && request.end_sector() <= part));
     assert!(large.windows(2).all(|pair| {
-        pair[1].first_sector == pair[0].end_sector() || pair[1].first_sector == part && pair[0].end_sector() == pages * 8
+        pair[1].first_sector == pair[0].end_sector()
+            || pair[1].first_sector == part && pair[0].end_sector() == pages * 8
     }));
     let mut hits = vec![0; 64];
     small.iter().for_each(|request| hits[(request.first_sector * 64 / part) as usize] += 1);

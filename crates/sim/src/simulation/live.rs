@@ -40,6 +40,8 @@ pub struct LiveRun {
     completed: u64,
     started_cpu_s: f64,
     pub(super) image: Option<LiveImage>,
+    /// See [`LiveRun::kept`].
+    pub(super) kept: Vec<u8>,
     /// What people should know, and have not been told.
     pub(super) notes: Vec<String>,
     /// After how many pages trimmed it is looked whether trims have emptied the drive.
@@ -106,7 +108,15 @@ impl LiveRun {
         while run.phase == Phase::Precondition && !cancelled() {
             run.step_precondition(STEP)?;
         }
-        Ok(Self { run, completed: 0, started_cpu_s: cpu_seconds(), image: None, notes: Vec::new(), look_at_trims: 1 })
+        Ok(Self {
+            run,
+            completed: 0,
+            started_cpu_s: cpu_seconds(),
+            image: None,
+            kept: Vec::new(),
+            notes: Vec::new(),
+            look_at_trims: 1,
+        })
     }
 
     /// The drive.

@@ -147,17 +147,36 @@ impl<P: Pattern> RequestSource for Generator<P> {
         match (&mut self.clock, self.mix.only()) {
             (Clock::Closed, Some(kind)) => batch.extend((0..count).map(|_| {
                 let first_sector = self.pattern.next(kind);
-                Request { kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
+                Request {
+                    kind,
+                    first_sector,
+                    sectors: self.pattern.sectors(template.sectors),
+                    stream: self.pattern.stream(),
+                    ..template
+                }
             })),
             (Clock::Closed, None) => batch.extend((0..count).map(|_| {
                 let kind = self.mix.next();
                 let first_sector = self.pattern.next(kind);
-                Request { kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
+                Request {
+                    kind,
+                    first_sector,
+                    sectors: self.pattern.sectors(template.sectors),
+                    stream: self.pattern.stream(),
+                    ..template
+                }
             })),
             (clock, _) => batch.extend((0..count).map(|_| {
                 let kind = self.mix.next();
                 let first_sector = self.pattern.next(kind);
-                Request { arrival: clock.next(), kind, first_sector, sectors: self.pattern.sectors(template.sectors), stream: self.pattern.stream(), ..template }
+                Request {
+                    arrival: clock.next(),
+                    kind,
+                    first_sector,
+                    sectors: self.pattern.sectors(template.sectors),
+                    stream: self.pattern.stream(),
+                    ..template
+                }
             })),
         }
         Ok(count)
