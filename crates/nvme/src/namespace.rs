@@ -16,8 +16,10 @@ use crate::wire::{Status, put, u16_at, u32_at, u64_at};
 
 /// Namespaces at once, and the largest identifier. A controller keeps those that it has in the bits of a word.
 pub const NAMESPACES_MAX: u32 = 64;
-/// Extents of a namespace: a table of all namespaces fits 16 KiB.
+/// Extents of a namespace.
 pub const EXTENTS_MAX: usize = 8;
+/// Ranges that are still to be deallocated: with all namespaces, the table fits 20 KiB.
+const ERASING_MAX: usize = 512;
 /// Formats of a logical block, as powers of two of bytes.
 pub const FORMATS: [u8; 2] = [9, 12];
 
@@ -201,23 +203,43 @@ impl Namespaces {
         Ok(id)
     }
 
-    /// Deletes a namespace. What it holds is to be deallocated.
-    pub fn delete(&mut self, id: u32) {
-        if let Some(gone) = self.all.get_mut(id.wrapping_sub(1) as usize).and_then(Option::take) {
-            self.erasing.extend(gone.extents);
-        }
+    /// Deletes a namespace. What it held, which is returned, is to be deallocated.
+    pub fn delete(&mut self, id: u32) -> Vec<Extent> {
+        let gone = self.all.get_mut(id.wrapping_sub(1) as usize).and_then(Option::take);
         let used = self.all.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
         self.all.truncate(used);
+        let extents = gone.map_or(Vec::new(), |gone| gone.extents);
+        self.erase(&extents);
+        extents
     }
 
-    /// Gives a namespace another format. What it holds is to be deallocated.
-    pub fn format(&mut self, id: u32, format: u8) {
+    /// Gives a namespace another format. What it held, which is returned, is to be deallocated.
+    pub fn format(&mut self, id: u32, format: u8) -> Vec<Extent> {
         let serial = self.next_serial();
-        if let Some(namespace) = self.all.get_mut(id.wrapping_sub(1) as usize).and_then(Option::as_mut) {
-            namespace.serial = serial;
-            namespace.format = format;
-            self.erasing.extend(&namespace.extents);
-        }
+        let Some(namespace) = self.get_mut(id) else { return Vec::new() };
+        (namespace.serial, namespace.format) = (serial, format);
+        let extents = namespace.extents.clone();
+        self.erase(&extents);
+        extents
+    }
+
+    /// Whether the table has room for what one more namespace held.
+    #[must_use]
+    pub fn can_erase(&self) -> bool {
+        self.erasing.len() + EXTENTS_MAX <= ERASING_MAX
+    }
+
+    /// Ranges are to be deallocated. Those that meet are one.
+    pub(crate) fn erase(&mut self, extents: &[Extent]) {
+        self.erasing.extend(extents);
+        self.erasing.sort_unstable_by_key(|extent| extent.first);
+        self.erasing.dedup_by(|next, one| {
+            let meet = next.first <= one.end();
+            if meet {
+                one.bytes = one.end().max(next.end()) - one.first;
+            }
+            meet
+        });
     }
 
     /// Gives every namespace another serial number.
@@ -467,11 +489,11 @@ mod tests {
             let (what, number) = (state >> 60, state >> 40 & 0xf);
             match what {
                 0..=8 => drop(create(&mut all, number + 1)),
-                9..=14 => all.delete(u32::try_from(number).unwrap()),
-                _ => all.format(u32::try_from(number).unwrap(), 1),
+                9..=14 => drop(all.delete(u32::try_from(number).unwrap())),
+                _ => drop(all.format(u32::try_from(number).unwrap(), 1)),
             }
             audit(&all);
-            all.erasing.truncate(3);
+            assert!(all.can_erase(), "nothing is deallocated, and the list stays short");
             let mut kept = Vec::new();
             all.put(&mut kept);
             let mut found = drive(64);
@@ -492,6 +514,8 @@ mod tests {
         assert_eq!(all.erasing, [Extent { first: 0, bytes: 50 }, Extent { first: 250, bytes: 50 }]);
         all.erased(0, 10);
         assert_eq!(all.erasing, [Extent { first: 10, bytes: 40 }, Extent { first: 250, bytes: 50 }]);
+        all.erase(&[Extent { first: 60, bytes: 190 }, Extent { first: 20, bytes: 5 }]);
+        assert_eq!(all.erasing, [Extent { first: 10, bytes: 40 }, Extent { first: 60, bytes: 240 }]);
         all.erased(0, 8 * MIB);
         assert!(all.erasing.is_empty());
     }

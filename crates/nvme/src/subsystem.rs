@@ -36,6 +36,9 @@ pub struct About {
     pub unit_bytes: u64,
     /// A page of the flash, in bytes.
     pub page_bytes: u64,
+    /// How long a write may be to survive a loss of power as a whole or not at all, if it crosses no multiple of that; none if any
+    /// write does.
+    pub untorn_bytes: Option<u64>,
     /// Whether a trim of whole pages leaves zeros.
     pub trims_to_zeros: bool,
     /// Whether everything that would change the drive is refused.
@@ -44,6 +47,17 @@ pub struct About {
     pub address: (String, String),
     /// Whether the address is one of IPv6.
     pub is_v6: bool,
+}
+
+impl About {
+    /// Whether namespaces may have a format: the drive reads and writes such blocks, and a loss of power tears none of them.
+    #[must_use]
+    pub fn has_format(&self, format: u8) -> bool {
+        FORMATS.get(usize::from(format)).is_some_and(|shift| {
+            let bytes = 1u64 << shift;
+            bytes >= self.unit_bytes && self.untorn_bytes.is_none_or(|untorn| bytes <= untorn.max(self.unit_bytes))
+        })
+    }
 }
 
 /// What a drive counts, at one moment.
@@ -618,6 +632,8 @@ impl Subsystem {
             formats: &FORMATS,
             format: namespace.format,
             page_bytes: self.about.page_bytes,
+            // The parts of a write that lie in several extents may be begun at different times.
+            untorn_bytes: self.about.untorn_bytes.or((namespace.extents().len() > 1).then_some(self.about.page_bytes)),
             trims_to_zeros: self.about.trims_to_zeros,
             is_shared: namespace.is_shared,
             nguid: namespace.uuid,
@@ -662,20 +678,26 @@ impl Subsystem {
     }
 
     /// Changes a namespace, whose data are lost: gives it another format, or deletes it if there is none.
-    pub(crate) fn change(&mut self, nsid: u32, format: Option<u8>, by: u16) {
+    ///
+    /// # Errors
+    /// [`Status::INTERNAL`] if the drive is off, and the table has no room for more that is to be deallocated then.
+    pub(crate) fn change(&mut self, nsid: u32, format: Option<u8>, by: u16) -> Result<(), Status> {
+        if !self.namespaces.can_erase() {
+            return Err(Status::INTERNAL);
+        }
         for controller in self.controllers.values_mut().filter(|controller| controller.has(nsid)) {
             controller.note_changed(nsid, by);
             if format.is_none() {
                 controller.attached &= !bit(nsid);
             }
         }
-        let before = self.namespaces.erasing.len();
-        match format {
+        let held = match format {
             Some(format) => self.namespaces.format(nsid, format),
             None => self.namespaces.delete(nsid),
-        }
-        self.chores.add(&self.namespaces.erasing[before..], self.about.page_bytes);
+        };
+        self.chores.add(&held, self.about.page_bytes);
         self.is_changed = true;
+        Ok(())
     }
 
     /// Begins to sanitize.

@@ -62,6 +62,7 @@ fn bare() -> Subsystem {
         bytes: BYTES,
         unit_bytes: 512,
         page_bytes: 4096,
+        untorn_bytes: Some(4096),
         trims_to_zeros: true,
         is_read_only: false,
         address: ("127.0.0.1".to_owned(), "4420".to_owned()),

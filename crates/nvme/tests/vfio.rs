@@ -156,6 +156,7 @@ impl Machine {
             bytes: 64 << 20,
             unit_bytes: 512,
             page_bytes: 4096,
+            untorn_bytes: Some(4096),
             trims_to_zeros: true,
             is_read_only: false,
             address: ("/run/drive".to_owned(), String::new()),

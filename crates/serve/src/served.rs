@@ -78,6 +78,12 @@ pub trait Served: HoldsData + Send + 'static {
         format!("{}, simulated by Flashwright", self.info().name)
     }
 
+    /// How long a write may be to survive a loss of power as a whole or not at all, if it crosses no multiple of that; none if any
+    /// write does. Of a device that says nothing, a sector.
+    fn untorn_bytes(&self) -> Option<u64> {
+        Some(self.info().sector.0)
+    }
+
     /// Whether a trim of whole pages leaves zeros, so that zeros may be written as a trim. Otherwise they are writes without
     /// data.
     fn trims_to_zeros(&self) -> bool {
@@ -233,6 +239,9 @@ impl Served for LiveRun {
     }
     fn notes(&mut self) -> Vec<String> {
         self.take_notes()
+    }
+    fn untorn_bytes(&self) -> Option<u64> {
+        LiveRun::untorn_bytes(self)
     }
     fn kept(&self) -> &[u8] {
         LiveRun::kept(self)

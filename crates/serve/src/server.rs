@@ -188,6 +188,7 @@ impl<S: Served> Server<S> {
                 bytes: export.bytes,
                 unit_bytes: u64::from(export.minimum),
                 page_bytes: served.page_bytes(),
+                untorn_bytes: served.untorn_bytes(),
                 trims_to_zeros: served.trims_to_zeros(),
                 is_read_only: settings.read_only,
                 is_v6: address.0.contains(':'),

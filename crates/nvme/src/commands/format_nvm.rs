@@ -1,7 +1,6 @@
 //! Format NVM (NVM Express Base 2.1, section 5.1.10): another size of logical blocks, and no data any more.
 
 use super::{Command, Outcome, effects};
-use crate::namespace::FORMATS;
 use crate::wire::Status;
 
 pub(super) const COMMAND: Command = Command {
@@ -14,8 +13,7 @@ pub(super) const COMMAND: Command = Command {
         let asked = call.sqe.dword(10);
         let format = (asked & 0xf | asked >> 8 & 0x30) as u8;
         let (metadata, protection, erase) = (asked >> 4 & 1, asked >> 5 & 7, asked >> 9 & 7);
-        let shift = *FORMATS.get(usize::from(format)).ok_or(Status::INVALID_FORMAT)?;
-        if 1u64 << shift < call.subsystem.about.unit_bytes || metadata != 0 || protection != 0 {
+        if !call.subsystem.about.has_format(format) || metadata != 0 || protection != 0 {
             return Err(Status::INVALID_FORMAT);
         }
         // Without a wish, with user data erased, or cryptographically: here all are one trim of everything.
@@ -24,7 +22,7 @@ pub(super) const COMMAND: Command = Command {
         }
         call.check_writable()?;
         let by = call.place.controller;
-        namespaces.iter().for_each(|nsid| call.subsystem.change(*nsid, Some(format), by));
+        namespaces.iter().try_for_each(|nsid| call.subsystem.change(*nsid, Some(format), by))?;
         Ok(Outcome::nothing())
     },
     ..Command::BARE

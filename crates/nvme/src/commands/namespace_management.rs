@@ -1,7 +1,7 @@
-//! Namespace Management (NVM Express Base 2.1, section 5.1.21; NVM Command Set 1.1, section 4.1.6): creates and deletes namespaces.
+//! Namespace Management (NVM Express Base 2.1, section 5.1.21): creates and deletes namespaces.
 
 use super::{Call, Command, Outcome, effects};
-use crate::namespace::{FORMATS, Wanted, is_valid};
+use crate::namespace::{Wanted, is_valid};
 use crate::wire::{ALL_NAMESPACES, Status, u16_at, u64_at};
 
 /// Bytes of what a namespace to be created is described with.
@@ -31,8 +31,7 @@ fn create(call: &mut Call<'_>) -> Result<Outcome, Status> {
     }
     let (blocks, capacity, group) = (u64_at(asked, 0), u64_at(asked, 8), u16_at(asked, 102));
     let (format, metadata, protection) = (asked[26] & 0xf | asked[26] >> 1 & 0x30, asked[26] >> 4 & 1, asked[29]);
-    let shift = *FORMATS.get(usize::from(format)).ok_or(Status::INVALID_FORMAT)?;
-    if 1u64 << shift < call.subsystem.about.unit_bytes || metadata != 0 || protection != 0 {
+    if !call.subsystem.about.has_format(format) || metadata != 0 || protection != 0 {
         return Err(Status::INVALID_FORMAT);
     }
     // An endurance group of its own choice, or the one that there is; no NVM sets.
@@ -58,6 +57,6 @@ fn delete(call: &mut Call<'_>) -> Result<Outcome, Status> {
     };
     call.check_writable()?;
     let by = call.place.controller;
-    namespaces.iter().for_each(|nsid| call.subsystem.change(*nsid, None, by));
+    namespaces.iter().try_for_each(|nsid| call.subsystem.change(*nsid, None, by))?;
     Ok(Outcome::nothing())
 }

@@ -90,6 +90,7 @@ impl ControllerFacts<'_> {
         put(&mut out, 520, &(self.optional_commands | 1 << 4 | 1 << 6).to_le_bytes());
         out[524] = 0; // FNA: formatting concerns one namespace
         out[525] = 1 | 3 << 1; // VWC: there is one, and a flush may name all namespaces
+        // AWUN, AWUPF (526, 528) stay 0: one block, whatever its size; namespaces tell more.
         put(&mut out, 534, &(1u16 | 1 << 2).to_le_bytes()); // OCFS: formats 0h and 2h of Copy
         put(&mut out, 536, &(1u32 | 1 << 20).to_le_bytes()); // SGLS: no alignment; offsets in a capsule
         put(&mut out, 540, &self.namespaces.to_le_bytes());
@@ -119,6 +120,8 @@ pub struct NamespaceFacts {
     pub format: u8,
     /// Bytes of a page of the flash, what the host should write and trim in.
     pub page_bytes: u64,
+    /// How long a write may be that no loss of power tears, if it crosses no multiple of that; none if any may.
+    pub untorn_bytes: Option<u64>,
     /// Whether a read of what was trimmed gives zeros.
     pub trims_to_zeros: bool,
     /// Whether several controllers may have it.
@@ -138,11 +141,19 @@ impl NamespaceFacts {
         let shift = self.formats[usize::from(self.format)];
         let preferred = u16::try_from((self.page_bytes >> shift).max(1) - 1).unwrap_or(0);
         let is_whole = self.page_bytes.is_multiple_of(1 << shift);
-        out[24] = if is_whole { 1 << 4 } else { 0 }; // NSFEAT: preferred sizes
+        out[24] = 1 << 1 | if is_whole { 1 << 4 } else { 0 }; // NSFEAT: untorn writes of its own; preferred sizes
         out[26] = self.format;
         out[30] = u8::from(self.is_shared); // NMIC
         // DLFEAT: deallocated blocks read as zeros, and Write Zeroes may deallocate.
         out[33] = if self.trims_to_zeros { 1 | 1 << 3 } else { 0 };
+        // What a loss of power leaves whole (NAWUPF), commands that meet do too (NAWUN), within the same boundaries (NABSN, NABSPF).
+        // All count from 0, and 0 stands for the one block of the controller, or for no boundary.
+        let untorn = self.untorn_bytes.map_or(HOST_PAGE << MDTS, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let untorn = u16::try_from((untorn >> shift).saturating_sub(1)).unwrap_or(u16::MAX);
+        [34, 36].iter().for_each(|at| put(&mut out, *at, &untorn.to_le_bytes()));
+        if self.untorn_bytes.is_some() {
+            [40, 44].iter().for_each(|at| put(&mut out, *at, &untorn.to_le_bytes()));
+        }
         put(&mut out, 48, &u128::from(self.capacity).to_le_bytes());
         if is_whole {
             [64, 66, 68, 70, 72].iter().for_each(|at| put(&mut out, *at, &preferred.to_le_bytes()));
@@ -198,7 +209,7 @@ pub fn common_namespace(formats: &[u8]) -> Vec<u8> {
     out
 }
 
-/// CNS 16h (Base, figure 325): in what sizes namespaces should be created, in bytes.
+/// CNS 16h: in what sizes namespaces should be created, in bytes.
 #[must_use]
 pub fn granularity(bytes: u64) -> Vec<u8> {
     let mut out = vec![0; BYTES];

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   0        header: the drive, its seed, its geometry
-//!   224 KiB  two places of 16 KiB for what the owner of the drive keeps with it, written by turns
+//!   192 KiB  two places of 32 KiB for what the owner of the drive keeps with it, written by turns
 //!   256 KiB  a slot of 64 B for each block
 //!            a slot of 128 B for each page: its spare area
 //!            a place for the content of each page
@@ -17,7 +17,7 @@ use flashwright_nand::{BlockId, Geometry, Ppn};
 /// Bytes of the header's place.
 pub const HEADER_BYTES: u64 = 256 << 10;
 /// Bytes of a place for what the owner of the drive keeps with it.
-pub const KEPT_BYTES: usize = 16 << 10;
+pub const KEPT_BYTES: usize = 32 << 10;
 /// Bytes that the header may take.
 pub const HEADER_MAX: u64 = HEADER_BYTES - 2 * KEPT_BYTES as u64;
 /// Bytes of a block's slot.

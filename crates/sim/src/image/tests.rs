@@ -394,10 +394,10 @@ fn what_is_kept_is_there_again_whole_or_as_before() {
     }
     assert!((20..180).contains(&older), "{older}");
     let mut damaged = after;
-    [(224 << 10) + 100, (240 << 10) + 100].into_iter().for_each(|at: usize| damaged[at] ^= 1);
+    [(192 << 10) + 100, (224 << 10) + 100].into_iter().for_each(|at: usize| damaged[at] ^= 1);
     std::fs::write(folder.file(), &damaged).unwrap();
     assert!(kept().unwrap_err().contains("what is kept with the drive"));
-    assert!(make(&[]).keep(&[3; 17 << 10]).is_err(), "more than fits");
+    assert!(make(&[]).keep(&[3; 33 << 10]).is_err(), "more than fits");
 }
 
 #[test]

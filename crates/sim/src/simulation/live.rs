@@ -195,6 +195,23 @@ impl LiveRun {
         self.ssd().sectors_per_page() * SECTOR_BYTES
     }
 
+    /// How long a write may be to survive a loss of power as a whole or not at all, if it crosses no multiple of that; none if any
+    /// write does.
+    ///
+    /// A page of the flash is programmed or it is not. A controller that buffers in smaller entries hands them on one by one. Where
+    /// capacitors keep what the drive has taken, and no controller hands on a write in parts, nothing is torn.
+    #[must_use]
+    pub fn untorn_bytes(&self) -> Option<u64> {
+        let config = self.ssd().config();
+        let (controller, page) = (&config.controller, self.page_bytes());
+        if self.ssd().is_power_protected() && controller.is_off() {
+            return None;
+        }
+        let entry = controller.write_buffer.entry.0;
+        let is_split = controller.write_buffer.size.0 > 0 && entry > 0;
+        Some(if is_split { greatest_common_divisor(page, entry) } else { page })
+    }
+
     /// The figures of this moment; cheap enough to be asked for every second.
     #[must_use]
     pub fn figures(&self) -> LiveFigures {
@@ -261,6 +278,10 @@ impl LiveRun {
             self.look_at_trims = u64::MAX;
         }
     }
+}
+
+fn greatest_common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
 /// What a mount did, with the names that programs know.
