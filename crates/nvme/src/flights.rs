@@ -1,6 +1,14 @@
 //! The commands of a queue that are not answered, and those that the drive has. Every transport keeps them so.
+//!
+//! ```text
+//!   Outcome ─► Flights::begin ─► Ready, Ready, …  ─► the drive ─► Flights::gather, Flights::ended ─► Over
+//!                                                                       └─► Ready, …: the writes of a copy
+//! ```
+//!
+//! A read of one piece has its data put where they are sent from. Where the data of several pieces belong together, or are compared
+//! or copied, they are gathered here; [`Flights::gathered`] bounds how many.
 
-use crate::commands::Io;
+use crate::commands::{Io, Op, Outcome};
 use crate::wire::{Sqe, Status};
 
 /// What the drive is asked for a command.
@@ -8,6 +16,8 @@ use crate::wire::{Sqe, Status};
 pub struct Ready {
     /// The command, to which its transport is told the end.
     pub flight: u32,
+    /// Where the data of this request begin in those of the command, in bytes.
+    pub at: u32,
     /// What is asked.
     pub io: Io,
     /// The data of a write.
@@ -57,6 +67,23 @@ impl Open {
     }
 }
 
+/// Data that are gathered, and what becomes of them. A command that has none, brings them, or reads in one piece gathers none.
+#[derive(Debug)]
+struct Gathers {
+    data: Vec<u8>,
+    then: Then,
+}
+
+#[derive(Debug)]
+enum Then {
+    /// They go to the host.
+    Return,
+    /// They are compared with these.
+    Compare(Vec<u8>),
+    /// They are written in these places.
+    Write(Vec<Io>),
+}
+
 /// A command in the drive, `with` what its transport keeps of it.
 #[derive(Debug)]
 pub(crate) struct Flight<T> {
@@ -64,8 +91,17 @@ pub(crate) struct Flight<T> {
     /// Requests that have not ended.
     left: u32,
     status: Status,
-    /// What a Compare brings.
-    compares: Option<Vec<u8>>,
+    gathers: Option<Box<Gathers>>,
+    pub with: T,
+}
+
+/// A command that has ended.
+#[derive(Debug)]
+pub(crate) struct Over<T> {
+    pub sqe: Sqe,
+    pub status: Status,
+    /// Data for the host that were gathered.
+    pub data: Option<Vec<u8>>,
     pub with: T,
 }
 
@@ -74,20 +110,62 @@ pub(crate) struct Flight<T> {
 pub(crate) struct Flights<T> {
     slots: Vec<Option<Flight<T>>>,
     free: Vec<u32>,
-    /// What was read and goes to no host: for a Compare, or when nobody waits.
-    found: Vec<u8>,
+    gathered: usize,
 }
 
 impl<T> Default for Flights<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), found: Vec::new() }
+        Self { slots: Vec::new(), free: Vec::new(), gathered: 0 }
     }
 }
 
 impl<T> Flights<T> {
-    /// A command is begun as so many requests. `compares` is what a Compare brings. Returns its number.
-    pub fn begin(&mut self, sqe: &Sqe, left: u32, compares: Option<Vec<u8>>, with: T) -> u32 {
-        let flight = Flight { sqe: *sqe, left, status: Status::SUCCESS, compares, with };
+    /// Bytes that are kept for commands that gather.
+    pub fn gathered(&self) -> usize {
+        self.gathered
+    }
+
+    /// The drive is to be asked for a command, which brings `data`. Returns false if nothing is asked: the command is over.
+    pub fn begin(&mut self, sqe: &Sqe, outcome: Outcome, data: Vec<u8>, with: T, mut ready: impl FnMut(Ready)) -> bool {
+        if let Outcome::Io(io) = outcome {
+            let flight = self.add(sqe, 1, None, with);
+            let data = if io.op == Op::Write { data } else { Vec::new() };
+            ready(Ready { flight, at: 0, io, data });
+            return true;
+        }
+        self.begin_several(sqe, outcome, data, with, ready)
+    }
+
+    #[cold]
+    fn begin_several(
+        &mut self,
+        sqe: &Sqe,
+        outcome: Outcome,
+        data: Vec<u8>,
+        with: T,
+        mut ready: impl FnMut(Ready),
+    ) -> bool {
+        let (ios, then) = match outcome {
+            Outcome::Done(..) | Outcome::Held | Outcome::Queues(_) => return false,
+            Outcome::Io(io) => (vec![io], None),
+            Outcome::Several(ios) => {
+                let returns = ios.first().is_some_and(|io| io.op == Op::Read);
+                (ios, returns.then_some(Then::Return))
+            }
+            Outcome::Compare(ios) => (ios, Some(Then::Compare(data.clone()))),
+            Outcome::Copy(copy) => (copy.reads, Some(Then::Write(copy.writes))),
+        };
+        let Ok(count @ 1..) = u32::try_from(ios.len()) else { return false };
+        let bytes = ios.iter().map(|io| io.bytes as usize).sum();
+        let gathers = then.map(|then| Box::new(Gathers { data: vec![0; bytes], then }));
+        self.gathered += if gathers.is_some() { bytes } else { 0 };
+        let flight = self.add(sqe, count, gathers, with);
+        put_ready(flight, ios, &data, &mut ready);
+        true
+    }
+
+    fn add(&mut self, sqe: &Sqe, left: u32, gathers: Option<Box<Gathers>>, with: T) -> u32 {
+        let flight = Flight { sqe: *sqe, left, status: Status::SUCCESS, gathers, with };
         if let Some(at) = self.free.pop() {
             self.slots[at as usize] = Some(flight);
             return at;
@@ -106,19 +184,14 @@ impl<T> Flights<T> {
         self.slots.iter().flatten()
     }
 
-    /// Whether what is read is compared, and goes to no host.
-    pub fn is_compare(&self, at: u32) -> bool {
-        self.get(at).compares.is_some()
+    /// Where the data of a read are to be put, if they are gathered.
+    pub fn gather(&mut self, flight: u32, at: u32, bytes: usize) -> Option<&mut [u8]> {
+        let flight = self.slots[flight as usize].as_mut().expect("a command that has not ended");
+        flight.gathers.as_mut()?.data.get_mut(at as usize..at as usize + bytes)
     }
 
-    /// Room for what is read and compared, or wanted by nobody.
-    pub fn found(&mut self, length: usize) -> &mut [u8] {
-        self.found.resize(length, 0);
-        &mut self.found
-    }
-
-    /// A request of a command has ended, with a status. After its last one returns the command, and how it ended.
-    pub fn ended(&mut self, at: u32, status: Status) -> Option<(Flight<T>, Status)> {
+    /// A request of a command has ended. Returns the command if that was the last one; what follows otherwise goes to `ready`.
+    pub fn ended(&mut self, at: u32, status: Status, ready: impl FnMut(Ready)) -> Option<Over<T>> {
         let flight = self.slots[at as usize].as_mut().expect("a command that has not ended");
         flight.left -= 1;
         if flight.status.is_ok() {
@@ -127,10 +200,52 @@ impl<T> Flights<T> {
         if flight.left > 0 {
             return None;
         }
-        let flight = self.slots[at as usize].take().expect("it was there");
+        if flight.gathers.is_some() {
+            return self.has_gathered(at, ready);
+        }
+        Some(self.take(at))
+    }
+
+    /// The last request of a command that gathers has ended.
+    #[cold]
+    fn has_gathered(&mut self, at: u32, mut ready: impl FnMut(Ready)) -> Option<Over<T>> {
+        let flight = self.slots[at as usize].as_mut().expect("a command that has not ended");
+        let mut gathers = flight.gathers.take().expect("it gathers");
+        if let (Then::Write(writes), true) = (&mut gathers.then, flight.status.is_ok())
+            && !writes.is_empty()
+        {
+            let writes = std::mem::take(writes);
+            flight.left = u32::try_from(writes.len()).expect("a copy has few pieces");
+            put_ready(at, writes, &gathers.data, &mut ready);
+            flight.gathers = Some(gathers);
+            return None;
+        }
+        let Gathers { data, then } = *gathers;
+        self.gathered -= data.len();
+        let mut over = self.take(at);
+        match then {
+            Then::Return => over.data = Some(data),
+            Then::Compare(brings) if over.status.is_ok() && brings != data => over.status = Status::COMPARE_FAILED,
+            Then::Compare(_) | Then::Write(_) => {}
+        }
+        Some(over)
+    }
+
+    fn take(&mut self, at: u32) -> Over<T> {
         self.free.push(at);
-        let differs = flight.compares.as_ref().is_some_and(|data| *data != self.found);
-        let status = if flight.status.is_ok() && differs { Status::COMPARE_FAILED } else { flight.status };
-        Some((flight, status))
+        let Flight { sqe, status, with, .. } = self.slots[at as usize].take().expect("it was there");
+        Over { sqe, status, data: None, with }
+    }
+}
+
+/// Requests of a command, each with its part of the data if it writes.
+fn put_ready(flight: u32, ios: Vec<Io>, data: &[u8], ready: &mut impl FnMut(Ready)) {
+    let mut at = 0;
+    for io in ios {
+        let moves = matches!(io.op, Op::Read | Op::Write);
+        let end = at + if moves { io.bytes as usize } else { 0 };
+        let part = if io.op == Op::Write { data[at..end].to_vec() } else { Vec::new() };
+        ready(Ready { flight, at: u32::try_from(at).expect("a command moves a MiB at most"), io, data: part });
+        at = end;
     }
 }

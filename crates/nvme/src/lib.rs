@@ -16,10 +16,14 @@
 //! - Whatever bytes come, nothing panics: a command ends with a status, and a PDU that breaks the transport ends its connection.
 //! - Memory for a connection is bounded: its queue, and the data of commands within [`tcp::TRANSFER_WINDOW`].
 //! - A command that the drive was asked for is answered once, when all its [`Io`]s have ended.
+//! - No request reaches a range of the drive that does not belong to its namespace when it is begun ([`Subsystem::check`]).
 
+mod chores;
 pub mod commands;
 pub mod fabrics;
 mod flights;
+pub mod namespace;
+mod sanitize;
 pub mod subsystem;
 pub mod tcp;
 pub mod vfio;

@@ -1,7 +1,10 @@
 //! What hosts share: the namespaces, and a controller for each host that is connected.
 
-use crate::commands::{self, Call, Outcome};
+use crate::chores::Chores;
+use crate::commands::{self, Call, Io, Outcome};
 use crate::fabrics::Queue;
+use crate::namespace::{Extent, FORMATS, NAMESPACES_MAX, Namespace, Namespaces, Wanted, bit, is_valid};
+use crate::sanitize::{self, Sanitize};
 use crate::wire::identify::{AERL, NamespaceFacts, VERSION};
 use crate::wire::log::{self, ErrorEntry};
 use crate::wire::{Sqe, Status, identify};
@@ -19,8 +22,8 @@ pub const IN_CAPSULE_BYTES: usize = 8192;
 pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 /// The firmware revision that controllers report.
 pub const FIRMWARE: &str = env!("CARGO_PKG_VERSION");
-/// Formats of a logical block, as powers of two of bytes.
-const FORMATS: [u8; 2] = [9, 12];
+/// The beginning of what is kept of a subsystem, which names its form.
+const KEPT: [u8; 8] = *b"fwnvme\0\x01";
 
 /// The drive that is behind a subsystem, and where hosts find it.
 #[derive(Clone, Debug)]
@@ -33,6 +36,9 @@ pub struct About {
     pub unit_bytes: u64,
     /// A page of the flash, in bytes.
     pub page_bytes: u64,
+    /// How long a write may be to survive a loss of power as a whole or not at all, if it crosses no multiple of that; none if any
+    /// write does.
+    pub untorn_bytes: Option<u64>,
     /// Whether a trim of whole pages leaves zeros.
     pub trims_to_zeros: bool,
     /// Whether everything that would change the drive is refused.
@@ -41,6 +47,17 @@ pub struct About {
     pub address: (String, String),
     /// Whether the address is one of IPv6.
     pub is_v6: bool,
+}
+
+impl About {
+    /// Whether namespaces may have a format: the drive reads and writes such blocks, and a loss of power tears none of them.
+    #[must_use]
+    pub fn has_format(&self, format: u8) -> bool {
+        FORMATS.get(usize::from(format)).is_some_and(|shift| {
+            let bytes = 1u64 << shift;
+            bytes >= self.unit_bytes && self.untorn_bytes.is_none_or(|untorn| bytes <= untorn.max(self.unit_bytes))
+        })
+    }
 }
 
 /// What a drive counts, at one moment.
@@ -88,25 +105,6 @@ pub struct Health {
     pub media_errors: u64,
 }
 
-/// A range of the drive that hosts see as a namespace.
-#[derive(Clone, Copy, Debug)]
-pub struct Namespace {
-    /// Its identifier.
-    pub id: u32,
-    /// Bytes.
-    pub bytes: u64,
-    /// Which format it has.
-    pub format: u8,
-}
-
-impl Namespace {
-    /// Bytes of a logical block, as a power of two.
-    #[must_use]
-    pub fn shift(&self, formats: &[u8]) -> u8 {
-        formats[usize::from(self.format)]
-    }
-}
-
 /// A subsystem: one drive.
 #[derive(Debug)]
 pub struct Subsystem {
@@ -117,7 +115,11 @@ pub struct Subsystem {
     /// The serial number.
     pub serial: String,
     uuid: [u8; 16],
-    pub(crate) namespace: Namespace,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) sanitize: Sanitize,
+    chores: Chores,
+    /// Whether what is kept of it has changed since it was last taken.
+    is_changed: bool,
     controllers: BTreeMap<u16, Controller>,
     next: u16,
     connections: u64,
@@ -157,8 +159,16 @@ pub struct Controller {
     masked: BTreeSet<u8>,
     /// Bits of critical warnings that were told.
     warned: u8,
-    pub(crate) features: BTreeMap<u8, u32>,
+    /// Namespaces that it has, and those that have changed since it was last asked which: namespace 1 is bit 0.
+    attached: u64,
+    changed: u64,
+    /// Values that were set of features, of a namespace where they are of one.
+    pub(crate) features: BTreeMap<(u8, u32), u32>,
     pub(crate) host_behavior: Vec<u8>,
+    /// The time that the host has set, in milliseconds, and when it did, on the drive's clock in nanoseconds.
+    pub(crate) timestamp: Option<(u64, u64)>,
+    /// Event requests that were aborted and have not been answered.
+    aborted: Vec<u16>,
     errors: VecDeque<ErrorEntry>,
     /// Entries that the error log has had.
     pub errors_total: u64,
@@ -234,15 +244,34 @@ impl Controller {
     /// I/O queues that the host may have: what it asked for, or the most.
     #[must_use]
     pub fn io_queues(&self) -> u32 {
-        self.features.get(&0x07).map_or(u32::from(IO_QUEUES_MAX), |given| (given & 0xffff) + 1)
+        self.feature(0x07).map_or(u32::from(IO_QUEUES_MAX), |given| (given & 0xffff) + 1)
+    }
+
+    /// What a feature of the controller was set to.
+    pub(crate) fn feature(&self, id: u8) -> Option<u32> {
+        self.features.get(&(id, 0)).copied()
+    }
+
+    /// Whether it has a namespace.
+    #[must_use]
+    pub fn has(&self, nsid: u32) -> bool {
+        is_valid(nsid) && self.attached & bit(nsid) != 0
+    }
+
+    /// Namespaces that have changed.
+    pub(crate) fn changed(&self) -> impl Iterator<Item = u32> + use<> {
+        let changed = self.changed;
+        (1..=NAMESPACES_MAX).filter(move |nsid| changed & bit(*nsid) != 0)
     }
 
     fn reset(&mut self) {
         self.queues.retain(|queue, _| *queue == 0);
         self.event_requests.clear();
+        self.aborted.clear();
         self.events.clear();
         self.masked.clear();
         self.features.clear();
+        self.timestamp = None;
         self.warned = 0;
     }
 
@@ -254,17 +283,52 @@ impl Controller {
         }
     }
 
-    /// The next event to be told, with the command that waits for it.
-    pub fn next_event(&mut self) -> Option<(u16, u32)> {
+    /// The next event request that is to be answered: with an event, or because it was aborted.
+    pub fn next_event(&mut self) -> Option<(u16, Result<u32, Status>)> {
+        if let Some(cid) = self.aborted.pop() {
+            return Some((cid, Err(Status::ABORTED)));
+        }
         let at = self.events.iter().position(|event| !self.masked.contains(&((event >> 16 & 0xff) as u8)))?;
         let cid = self.event_requests.pop_front()?;
         let event = self.events.remove(at)?;
         self.masked.insert((event >> 16 & 0xff) as u8);
-        Some((cid, event))
+        Some((cid, Ok(event)))
     }
 
+    /// A log page was read: its events are over, and so is what it listed.
     pub(crate) fn read_page(&mut self, page: u8) {
         self.masked.remove(&page);
+        if page == log::CHANGED_NAMESPACES {
+            self.changed = 0;
+            self.events.retain(|event| event >> 16 != u32::from(page));
+        }
+    }
+
+    /// A namespace has changed, by a command of the controller `by`, whose host knows.
+    fn note_changed(&mut self, nsid: u32, by: u16) {
+        /// The bit of the feature for events that are announced.
+        const WANTED: u32 = 1 << 8;
+        if self.id == by {
+            return;
+        }
+        self.changed |= bit(nsid);
+        if self.feature(0x0b).unwrap_or(0) & WANTED != 0 {
+            self.announce(2, 0, log::CHANGED_NAMESPACES);
+        }
+    }
+
+    /// A sanitize operation begins: the end of an earlier one is no news any more.
+    fn forget_sanitize(&mut self) {
+        self.events.retain(|event| event >> 16 != u32::from(log::SANITIZE));
+        self.masked.remove(&log::SANITIZE);
+    }
+
+    /// Aborts an event request. Returns false if there is none of that identifier.
+    pub(crate) fn abort_event_request(&mut self, cid: u16) -> bool {
+        let Some(at) = self.event_requests.iter().position(|waiting| *waiting == cid) else { return false };
+        self.event_requests.remove(at);
+        self.aborted.push(cid);
+        true
     }
 
     pub(crate) fn hold_event_request(&mut self, cid: u16) -> Result<Outcome, Status> {
@@ -294,12 +358,7 @@ impl Subsystem {
     #[must_use]
     pub fn new(about: About) -> Self {
         let text = format!("{}\0{}\0{}\0{}", about.model, about.bytes, about.address.0, about.address.1);
-        let (high, low) = (hash(text.as_bytes(), 0), hash(text.as_bytes(), 1));
-        let mut uuid = [0; 16];
-        uuid[..8].copy_from_slice(&high.to_be_bytes());
-        uuid[8..].copy_from_slice(&low.to_be_bytes());
-        uuid[6] = uuid[6] & 0x0f | 0x80; // version 8: made by a rule of one's own
-        uuid[8] = uuid[8] & 0x3f | 0x80;
+        let uuid = uuid_of(text.as_bytes());
         let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
         let nqn = format!(
             "nqn.2014-08.org.nvmexpress:uuid:{}-{}-{}-{}-{}",
@@ -310,21 +369,100 @@ impl Subsystem {
             &hex[20..]
         );
         let format = u8::from(about.unit_bytes > 512);
-        let namespace = Namespace { id: 1, bytes: about.bytes, format };
+        let namespaces = Namespaces::whole(about.bytes, about.page_bytes, format, uuid);
         let serial = format!("FW{}", &hex[..16]).to_uppercase();
-        Self { about, nqn, serial, uuid, namespace, controllers: BTreeMap::new(), next: 1, connections: 0 }
+        Self {
+            about,
+            nqn,
+            serial,
+            uuid,
+            namespaces,
+            sanitize: Sanitize::default(),
+            chores: Chores::default(),
+            is_changed: false,
+            controllers: BTreeMap::new(),
+            next: 1,
+            connections: 0,
+        }
     }
 
-    /// The formats of a logical block, as powers of two of bytes.
-    #[must_use]
-    pub fn formats(&self) -> &'static [u8] {
-        &FORMATS
+    /// What is to be kept with the drive, if it has changed: the namespaces, and the most recent sanitize operation. It is to be
+    /// durable before anything that the subsystem answered leaves.
+    pub fn take_changed(&mut self) -> Option<Vec<u8>> {
+        std::mem::take(&mut self.is_changed).then(|| {
+            let mut out = KEPT.to_vec();
+            out.extend(self.sanitize.kept());
+            self.namespaces.put(&mut out);
+            out
+        })
     }
 
-    /// Bytes of a logical block, as a power of two.
+    /// Goes on from what was kept with the drive. What had not been deallocated then is now.
+    ///
+    /// # Errors
+    /// If it is not what a drive of this size keeps, or of another version.
+    pub fn restore(&mut self, kept: &[u8]) -> Result<(), &'static str> {
+        const WRONG: &str = "what the drive keeps of its namespaces is of another drive or another version";
+        let rest = kept.strip_prefix(&KEPT).ok_or(WRONG)?;
+        let (sanitize, namespaces) = rest.split_first_chunk().ok_or(WRONG)?;
+        self.sanitize = Sanitize::of_kept(sanitize).ok_or(WRONG)?;
+        self.namespaces.take(namespaces).ok_or(WRONG)?;
+        self.chores.add(&self.namespaces.erasing, self.about.page_bytes);
+        Ok(())
+    }
+
+    /// A request for the drive that is no host's. Whoever owns the drive begins it before any further request of a host, and says
+    /// by [`Subsystem::chore_ended`] how it ended.
+    pub fn next_chore(&mut self) -> Option<Io> {
+        self.chores.next()
+    }
+
+    /// A request that was no host's has ended. What has changed by that is to be kept before a later request is answered.
+    pub fn chore_ended(&mut self, offset: u64, bytes: u32, is_done: bool) {
+        if is_done {
+            self.namespaces.erased(offset, u64::from(bytes));
+            self.is_changed = true;
+        }
+        if self.chores.ended(offset, bytes, is_done) && self.sanitize.is_under_way() {
+            self.sanitize.end();
+            let what = if self.sanitize.state == sanitize::State::Succeeded { 1 } else { 2 };
+            self.controllers.values_mut().for_each(|controller| controller.announce(6, what, log::SANITIZE));
+        }
+    }
+
+    /// The drive has power again: what a loss of power failed is done again.
+    pub fn power_is_back(&mut self) {
+        self.chores.retry();
+    }
+
+    /// How far a sanitize operation is, in units of 1/65,536.
+    pub(crate) fn progress(&self) -> u16 {
+        self.chores.progress()
+    }
+
+    /// Whether a request may still be begun: its namespace may have been deleted, formatted or sanitized since the command was
+    /// carried out.
+    ///
+    /// # Errors
+    /// The status with which its command ends if it may not.
+    #[inline]
+    pub fn check(&self, io: &Io) -> Result<(), Status> {
+        if io.namespace == 0 || self.namespaces.has_serial(io.namespace) {
+            return Ok(());
+        }
+        Err(if self.sanitize.is_under_way() { Status::SANITIZING } else { Status::INVALID_NAMESPACE })
+    }
+
+    /// The namespaces.
     #[must_use]
-    pub fn block_shift(&self) -> u8 {
-        self.namespace.shift(&FORMATS)
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// Whether hosts may create and delete namespaces, and sanitize: what is deallocated must read as zeros.
+    #[must_use]
+    pub fn is_managed(&self) -> bool {
+        self.about.trims_to_zeros
     }
 
     /// A controller; none if its host has gone.
@@ -356,6 +494,11 @@ impl Subsystem {
         }
         let id = self.next;
         self.next += 1;
+        let is_new_for = |namespace: &&Namespace| {
+            let others = || self.controllers.values().any(|controller| controller.has(namespace.id));
+            !is_discovery && namespace.is_attached && (namespace.is_shared || !others())
+        };
+        let attached = self.namespaces.iter().filter(is_new_for).fold(0, |all, namespace| all | bit(namespace.id));
         let controller = Controller {
             id,
             is_discovery,
@@ -368,8 +511,12 @@ impl Subsystem {
             events: VecDeque::new(),
             masked: BTreeSet::new(),
             warned: 0,
+            attached,
+            changed: 0,
             features: BTreeMap::new(),
             host_behavior: vec![0; 512],
+            timestamp: None,
+            aborted: Vec::new(),
             errors: VecDeque::new(),
             errors_total: 0,
             commands: 0,
@@ -435,10 +582,12 @@ impl Subsystem {
         data: &[u8],
         health: &dyn Fn() -> Health,
     ) -> Result<Outcome, Status> {
-        if let Some(controller) = self.controllers.get_mut(&place.controller) {
+        let controller = self.controllers.get_mut(&place.controller);
+        let attached = controller.map_or(0, |controller| {
             controller.commands += 1;
-        }
-        let mut call = Call { subsystem: self, place, sqe, data, health };
+            controller.attached
+        });
+        let mut call = Call { subsystem: self, place, attached, sqe, data, health };
         let outcome = commands::run(&mut call);
         if let Err(status) = outcome
             && let Some(controller) = self.controllers.get_mut(&place.controller)
@@ -459,7 +608,7 @@ impl Subsystem {
     pub fn watch_health(&mut self, health: &Health) {
         let warning = log::critical_warning(health);
         for controller in self.controllers.values_mut() {
-            let wanted = controller.features.get(&0x0b).copied().unwrap_or(0);
+            let wanted = controller.feature(0x0b).unwrap_or(0);
             let fresh = warning & !controller.warned & (wanted & 0x1f) as u8;
             controller.warned |= fresh;
             if fresh & 1 != 0 {
@@ -471,20 +620,116 @@ impl Subsystem {
         }
     }
 
-    /// What the namespace says of itself, of which `bytes_used` hold data.
+    /// What a namespace says of itself; `bytes_used` of the drive hold data.
     #[must_use]
-    pub fn namespace_facts(&self, bytes_used: u64) -> NamespaceFacts {
-        let blocks = self.namespace.bytes >> self.block_shift();
+    pub fn namespace_facts(&self, namespace: &Namespace, bytes_used: u64) -> NamespaceFacts {
+        // Nobody counts what each of several namespaces holds.
+        let used = if namespace.bytes == self.about.bytes { bytes_used } else { namespace.bytes };
         NamespaceFacts {
-            blocks,
-            used: (bytes_used >> self.block_shift()).min(blocks),
+            blocks: namespace.blocks(),
+            used: (used >> namespace.shift()).min(namespace.blocks()),
+            capacity: namespace.capacity(),
             formats: &FORMATS,
-            format: self.namespace.format,
+            format: namespace.format,
             page_bytes: self.about.page_bytes,
+            // The parts of a write that lie in several extents may be begun at different times.
+            untorn_bytes: self.about.untorn_bytes.or((namespace.extents().len() > 1).then_some(self.about.page_bytes)),
             trims_to_zeros: self.about.trims_to_zeros,
-            nguid: self.uuid,
+            is_shared: namespace.is_shared,
+            nguid: namespace.uuid,
         }
     }
+
+    /// Gives or takes a namespace to or from controllers, all or none.
+    ///
+    /// # Errors
+    /// [`Status::CONTROLLER_LIST`], [`Status::ALREADY_ATTACHED`], [`Status::PRIVATE`], [`Status::NOT_ATTACHED`], in this order.
+    pub(crate) fn attach(&mut self, nsid: u32, ids: &[u16], attaches: bool, by: u16) -> Result<(), Status> {
+        let has = |id: &u16| self.controllers.get(id).is_some_and(|controller| controller.has(nsid));
+        let is_there = |id: &u16| self.controllers.get(id).is_some_and(|controller| !controller.is_discovery);
+        if !ids.iter().all(is_there) {
+            return Err(Status::CONTROLLER_LIST);
+        }
+        if attaches && ids.iter().any(has) {
+            return Err(Status::ALREADY_ATTACHED);
+        }
+        if !attaches && !ids.iter().all(has) {
+            return Err(Status::NOT_ATTACHED);
+        }
+        let after = self.controllers.keys().filter(|id| has(id) != ids.contains(id)).count();
+        let namespace = self.namespaces.get_mut(nsid).ok_or(Status::INVALID_FIELD)?;
+        if attaches && !namespace.is_shared && after > 1 {
+            return Err(Status::PRIVATE);
+        }
+        namespace.is_attached = after > 0;
+        self.is_changed = true;
+        for id in ids {
+            if let Some(controller) = self.controllers.get_mut(id) {
+                controller.attached ^= bit(nsid);
+                controller.note_changed(nsid, by);
+            }
+        }
+        Ok(())
+    }
+
+    /// Controllers that have a namespace.
+    pub(crate) fn controllers_with(&self, nsid: u32) -> impl Iterator<Item = u16> {
+        self.controllers.values().filter(move |controller| controller.has(nsid)).map(|controller| controller.id)
+    }
+
+    /// Changes a namespace, whose data are lost: gives it another format, or deletes it if there is none.
+    ///
+    /// # Errors
+    /// [`Status::INTERNAL`] if the drive is off, and the table has no room for more that is to be deallocated then.
+    pub(crate) fn change(&mut self, nsid: u32, format: Option<u8>, by: u16) -> Result<(), Status> {
+        if !self.namespaces.can_erase() {
+            return Err(Status::INTERNAL);
+        }
+        for controller in self.controllers.values_mut().filter(|controller| controller.has(nsid)) {
+            controller.note_changed(nsid, by);
+            if format.is_none() {
+                controller.attached &= !bit(nsid);
+            }
+        }
+        let held = match format {
+            Some(format) => self.namespaces.format(nsid, format),
+            None => self.namespaces.delete(nsid),
+        };
+        self.chores.add(&held, self.about.page_bytes);
+        self.is_changed = true;
+        Ok(())
+    }
+
+    /// Begins to sanitize.
+    pub(crate) fn begin_to_sanitize(&mut self, asked: u32, bytes_written: u64) {
+        self.sanitize = Sanitize { state: sanitize::State::UnderWay, asked, written: Some(bytes_written) };
+        self.namespaces.renew_serials();
+        self.namespaces.erasing = vec![Extent { first: 0, bytes: self.about.bytes }];
+        self.chores.add(&self.namespaces.erasing, self.about.page_bytes);
+        self.is_changed = true;
+        self.controllers.values_mut().for_each(Controller::forget_sanitize);
+    }
+
+    /// Creates a namespace. Returns its identifier.
+    ///
+    /// # Errors
+    /// As [`Namespaces::create`].
+    pub(crate) fn create(&mut self, wanted: &Wanted) -> Result<u32, Status> {
+        let uuid = self.uuid;
+        let id = self.namespaces.create(wanted, |serial| uuid_of(&[&uuid[..], &serial.to_le_bytes()].concat()))?;
+        self.is_changed = true;
+        Ok(id)
+    }
+}
+
+/// An identifier that follows from `text`.
+fn uuid_of(text: &[u8]) -> [u8; 16] {
+    let mut uuid = [0; 16];
+    uuid[..8].copy_from_slice(&hash(text, 0).to_be_bytes());
+    uuid[8..].copy_from_slice(&hash(text, 1).to_be_bytes());
+    uuid[6] = uuid[6] & 0x0f | 0x80; // version 8: made by a rule of one's own
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
 }
 
 /// FNV-1a of 64 bits, with a start that depends on `salt`.

@@ -10,10 +10,10 @@
 //! Data of a command are in its capsule, or the controller asks for them with an R2T. It asks for no more than
 //! [`TRANSFER_WINDOW`] at once, one command in any case; commands beyond wait in order.
 
-use crate::commands::{Op, Outcome, TRANSFER_MAX};
+use crate::commands::{Outcome, TRANSFER_MAX};
 use crate::fabrics::{self, Answer, Queue};
 pub use crate::flights::Ready;
-use crate::flights::{Flights, Open};
+use crate::flights::{Flights, Open, Over};
 use crate::subsystem::{Health, IN_CAPSULE_BYTES, Subsystem};
 use crate::wire::identify::AERL;
 use crate::wire::pdu::{
@@ -73,6 +73,10 @@ pub struct Writer {
     head: u16,
     open: Open,
     flights: Flights<()>,
+    /// What follows on requests that have ended, and has not gone to [`Reader::ready`].
+    next: Vec<Ready>,
+    /// For data that nobody takes.
+    unwanted: Vec<u8>,
     /// Commands that failed in the drive, for the error log.
     failed: Vec<(Sqe, Status)>,
     /// Where the data of a read begin in [`Self::out`].
@@ -123,6 +127,13 @@ impl Reader {
         self.is_broken
     }
 
+    /// Whether it has something to do that waits for no further bytes: [`Reader::feed`] is to be called again once requests have
+    /// ended.
+    #[must_use]
+    pub fn has_more(&self, writer: &Writer) -> bool {
+        !self.is_broken && (!writer.next.is_empty() || writer.flights.gathered() >= TRANSFER_WINDOW)
+    }
+
     /// Takes the next request for the drive, which is begun now.
     pub fn begin(&mut self) -> Option<Ready> {
         let ready = self.ready.pop_front()?;
@@ -139,7 +150,10 @@ impl Reader {
         input: &[u8],
     ) -> usize {
         let mut taken = 0;
-        while !self.is_broken && self.ready.len() < READY_MAX {
+        if !writer.next.is_empty() && !self.is_broken {
+            writer.next.drain(..).for_each(|ready| self.push(ready));
+        }
+        while !self.is_broken && self.ready.len() < READY_MAX && writer.flights.gathered() < TRANSFER_WINDOW {
             let rest = &input[taken..];
             let Some(common) = rest.first_chunk::<COMMON_BYTES>() else {
                 self.message = COMMON_BYTES;
@@ -172,12 +186,21 @@ impl Reader {
         taken
     }
 
+    /// Ends the connection without a word: what was answered last can't be kept.
+    pub fn give_up(&mut self, writer: &mut Writer, answered: usize) {
+        writer.out.truncate(answered);
+        self.end(writer);
+    }
+
     /// Tells of events, if this connection serves an admin queue.
     pub fn tell_events(&mut self, writer: &mut Writer, subsystem: &mut Subsystem) {
         let Some(queue) = self.queue.filter(|queue| queue.place.queue == 0) else { return };
         let Some(controller) = subsystem.controller_mut(queue.place.controller) else { return };
         while let Some((cid, event)) = controller.next_event() {
-            writer.complete(cid, u64::from(event), Status::SUCCESS);
+            match event {
+                Ok(event) => writer.complete(cid, u64::from(event), Status::SUCCESS),
+                Err(status) => writer.complete(cid, 0, status),
+            }
         }
     }
 
@@ -380,21 +403,10 @@ impl Reader {
             Ok(Outcome::Held) => {}
             Ok(Outcome::Queues(_)) => unreachable!("only a function on PCIe has commands that change its queues"),
             Ok(Outcome::Done(result, data)) => writer.complete_with(cid, result, &data),
-            Ok(Outcome::Io(io)) => {
-                let flight = writer.flights.begin(sqe, 1, None, ());
-                let data = if io.op == Op::Write { data } else { Vec::new() };
-                self.push(Ready { flight, io, data });
-            }
-            Ok(Outcome::Compare(io)) => {
-                let flight = writer.flights.begin(sqe, 1, Some(data), ());
-                self.push(Ready { flight, io, data: Vec::new() });
-            }
-            Ok(Outcome::Several(ios)) => {
-                let Ok(count @ 1..) = u32::try_from(ios.len()) else {
-                    return writer.complete(cid, 0, Status::SUCCESS);
-                };
-                let flight = writer.flights.begin(sqe, count, None, ());
-                ios.into_iter().for_each(|io| self.push(Ready { flight, io, data: Vec::new() }));
+            Ok(asks) => {
+                if !writer.flights.begin(sqe, asks, data, (), |ready| self.push(ready)) {
+                    writer.complete(cid, 0, Status::SUCCESS);
+                }
             }
         }
     }
@@ -473,7 +485,7 @@ impl Writer {
 
     /// Answers a command with data.
     fn complete_with(&mut self, cid: u16, result: u64, data: &[u8]) {
-        if !data.is_empty() {
+        if !data.is_empty() && !self.is_closed {
             self.data_room(cid, data.len(), 0).copy_from_slice(data);
             self.format.put_data_digest(&mut self.out, self.data_at);
         }
@@ -495,10 +507,14 @@ impl Writer {
         self.queue.is_some_and(|queue| !queue.has_flow_control)
     }
 
-    /// Where the data of a read are to be put. [`Writer::ended`] follows at once.
-    pub fn data(&mut self, flight: u32, length: usize) -> &mut [u8] {
-        if self.flights.is_compare(flight) || self.is_closed {
-            return self.flights.found(length);
+    /// Where the data of a read are to be put, which begin at `at` in those of its command. [`Writer::ended`] follows at once.
+    pub fn data(&mut self, flight: u32, at: u32, length: usize) -> &mut [u8] {
+        if self.is_closed {
+            self.unwanted.resize(length, 0);
+            return &mut self.unwanted;
+        }
+        if self.flights.gather(flight, at, length).is_some() {
+            return self.flights.gather(flight, at, length).expect("it was there");
         }
         let flags = if self.data_complete() { flag::SUCCESS } else { 0 };
         let cid = self.flights.get(flight).sqe.cid();
@@ -506,18 +522,25 @@ impl Writer {
     }
 
     /// A request of a command has ended, with a status.
-    pub fn ended(&mut self, at: u32, status: Status) {
-        let Some((flight, status)) = self.flights.ended(at, status) else { return };
-        let cid = flight.sqe.cid();
-        if status.is_ok() && flight.sqe.opcode() == crate::commands::READ && !self.is_closed {
-            self.format.put_data_digest(&mut self.out, self.data_at);
-            if self.data_complete() {
-                return self.open.remove(cid);
-            }
-        }
-        self.complete(cid, 0, status);
+    pub fn ended(&mut self, flight: u32, status: Status) {
+        let Self { flights, next, .. } = self;
+        let Some(Over { sqe, status, data, .. }) = flights.ended(flight, status, |ready| next.push(ready)) else {
+            return;
+        };
+        let cid = sqe.cid();
         if !status.is_ok() {
-            self.failed.push((flight.sqe, status));
+            self.complete(cid, 0, status);
+            self.failed.push((sqe, status));
+        } else if let Some(data) = data {
+            self.complete_with(cid, 0, &data);
+        } else {
+            if sqe.opcode() == crate::commands::READ && !self.is_closed {
+                self.format.put_data_digest(&mut self.out, self.data_at);
+                if self.data_complete() {
+                    return self.open.remove(cid);
+                }
+            }
+            self.complete(cid, 0, status);
         }
     }
 }

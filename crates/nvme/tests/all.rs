@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, missing_docs)] // helpers of tests count as library code
 
 mod hostile;
+mod statuses;
 mod vfio;

@@ -1,25 +1,87 @@
-//! Whatever bytes come, a session answers each command once, keeps its memory bounded, and never panics.
+//! Whatever bytes come, a session answers each command once, keeps its memory bounded, never panics, and never reaches a range of
+//! the drive that its namespace does not have.
 
 use flashwright_nvme::commands::{ADMIN, IO, TRANSFER_MAX};
-use flashwright_nvme::subsystem::{About, DISCOVERY_NQN, Health, Subsystem};
+use flashwright_nvme::subsystem::{About, DISCOVERY_NQN, Health, Place, Subsystem};
 use flashwright_nvme::tcp::{Reader, TRANSFER_WINDOW, Writer};
 use flashwright_nvme::wire::pdu::{self, Common, Format, Span, flag, kind};
 use flashwright_nvme::wire::{Cqe, Sgl, Sqe, Status, put, u16_at, u32_at};
-use flashwright_nvme::{Op, fabrics};
+use flashwright_nvme::{Io, Op, fabrics};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
+/// With five namespaces of both formats, one of them of two extents, one private, one that nobody has, and free space.
 fn subsystem() -> Subsystem {
+    static KEPT: OnceLock<Vec<u8>> = OnceLock::new();
+    let mut subsystem = bare();
+    let kept = KEPT.get_or_init(|| {
+        let mut made = bare();
+        let id = made.admit(([0; 16], "nqn.2014-08.org.nvmexpress:host".to_owned()), false, 0).unwrap();
+        assert!(made.controller_mut(id).unwrap().set_property(0x14, 4, 1));
+        let mut admin = |opcode: u8, nsid: u32, select: u32, data: &[u8]| {
+            let mut sqe = command(opcode, 0, nsid);
+            put(&mut sqe.0, 40, &select.to_le_bytes());
+            made.execute(Place { controller: id, queue: 0 }, &sqe, data, &Health::default).unwrap()
+        };
+        admin(0x0d, u32::MAX, 1, &[]);
+        for (mib, format, shared) in [(8, 0, 1), (16, 0, 1), (8, 1, 1), (16, 0, 0)] {
+            admin(0x0d, 0, 0, &wanted(mib, format, shared));
+        }
+        admin(0x0d, 1, 1, &[]); // a hole of 8 MiB
+        admin(0x0d, 0, 0, &wanted(20, 1, 1)); // one of 20 MiB: this hole, and a part of that at the end
+        admin(0x0d, 0, 0, &wanted(1, 0, 1));
+        (1..=4).for_each(|nsid| drop(admin(0x15, nsid, 0, &list(&[id]))));
+        assert_eq!(made.namespaces().get(1).unwrap().extents().len(), 2);
+        made.take_changed().unwrap()
+    });
+    subsystem.restore(kept).unwrap();
+    subsystem
+}
+
+/// What a namespace is created with.
+fn wanted(mib: u64, format: u8, shared: u8) -> Vec<u8> {
+    let mut data = vec![0; 4096];
+    let blocks = mib << if format == 0 { 11 } else { 8 };
+    [0, 8].into_iter().for_each(|at| put(&mut data, at, &blocks.to_le_bytes()));
+    (data[26], data[30]) = (format, shared);
+    data
+}
+
+/// A list of controllers.
+fn list(ids: &[u16]) -> Vec<u8> {
+    let mut data = vec![0; 4096];
+    put(&mut data, 0, &u16::try_from(ids.len()).unwrap().to_le_bytes());
+    ids.iter().enumerate().for_each(|(at, id)| put(&mut data, 2 + 2 * at, &id.to_le_bytes()));
+    data
+}
+
+fn bare() -> Subsystem {
     Subsystem::new(About {
         model: "Flashwright test".to_owned(),
-        bytes: 64 << 20,
+        bytes: BYTES,
         unit_bytes: 512,
         page_bytes: 4096,
+        untorn_bytes: Some(4096),
         trims_to_zeros: true,
         is_read_only: false,
         address: ("127.0.0.1".to_owned(), "4420".to_owned()),
         is_v6: false,
     })
+}
+
+/// Bytes of the drive.
+const BYTES: u64 = 64 << 20;
+
+/// Whether a request lies within an extent of the namespace that it is for.
+fn is_of_its_namespace(subsystem: &Subsystem, io: &Io) -> bool {
+    if io.op == Op::Flush {
+        return io.bytes == 0;
+    }
+    let namespace = subsystem.namespaces().iter().find(|namespace| namespace.serial == io.namespace);
+    let end = io.offset + u64::from(io.bytes);
+    let covers = |begins: u64, bytes: u64| begins <= io.offset && end <= begins + bytes;
+    namespace.is_some_and(|found| found.extents().iter().any(|extent| covers(extent.first, extent.bytes)))
 }
 
 /// A connection, and what its host knows of it.
@@ -35,8 +97,8 @@ struct Connection {
     is_over: bool,
     /// Bytes changed on the way, so that the host may get answers to commands that it did not send.
     is_damaged: bool,
-    /// How often the drive was asked.
-    begun: usize,
+    /// How often the drive was asked, and how often for a further part of a command's data.
+    begun: [usize; 2],
 }
 
 impl Connection {
@@ -50,7 +112,7 @@ impl Connection {
             asked: Vec::new(),
             is_over: false,
             is_damaged: false,
-            begun: 0,
+            begun: [0; 2],
         }
     }
 
@@ -60,22 +122,34 @@ impl Connection {
         loop {
             let taken = self.reader.feed(&mut self.writer, subsystem, &health, &self.input);
             self.input.drain(..taken);
+            while let Some(io) = subsystem.next_chore() {
+                assert!(io.op == Op::Deallocate && io.is_durable && io.offset + u64::from(io.bytes) <= BYTES, "{io:?}");
+                subsystem.chore_ended(io.offset, io.bytes, failing < 100);
+            }
+            if failing < 100 {
+                subsystem.power_is_back();
+            }
             let mut bytes = 0;
             let mut begun = 0u8;
             while let Some(ready) = self.reader.begin() {
                 begun = begun.wrapping_add(1);
                 bytes += ready.data.len();
-                assert!(ready.io.offset + u64::from(ready.io.bytes) <= subsystem.about.bytes, "{ready:?}");
+                if let Err(status) = subsystem.check(&ready.io) {
+                    self.writer.ended(ready.flight, status);
+                    continue;
+                }
+                self.begun[1] += usize::from(ready.at > 0);
+                assert!(is_of_its_namespace(subsystem, &ready.io), "{ready:?}");
                 assert!(ready.io.op != Op::Write || ready.data.len() == ready.io.bytes as usize);
                 let fails = begun.wrapping_mul(37) < failing;
                 if ready.io.op == Op::Read && !fails {
-                    self.writer.data(ready.flight, ready.io.bytes as usize).fill(1);
+                    self.writer.data(ready.flight, ready.at, ready.io.bytes as usize).fill(1);
                 }
                 self.writer.ended(ready.flight, if fails { Status::WRITE_FAULT } else { Status::SUCCESS });
             }
-            self.begun += usize::from(begun);
+            self.begun[0] += usize::from(begun);
             assert!(bytes <= TRANSFER_WINDOW + TRANSFER_MAX, "{bytes} bytes were kept");
-            if taken == 0 && begun == 0 {
+            if taken == 0 && begun == 0 && !self.reader.has_more(&self.writer) {
                 break;
             }
         }
@@ -174,7 +248,7 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
         0..=10 => {
             let known: Vec<u8> = ADMIN.iter().chain(IO).map(|command| command.opcode).collect();
             let opcode = if what < 200 { known[usize::from(opcode) % known.len()] } else { opcode };
-            let nsid = [1, 1, 1, 1, 0, 2, u32::MAX, u32::MAX - 1][usize::from(nsid) % 8];
+            let nsid = [1, 1, 2, 2, 3, 4, 5, 0, 6, 64, 65, u32::MAX][usize::from(nsid) % 12];
             let mut sqe = command(opcode, u16::from(cid), nsid);
             let blocks = if blocks < 250 { u32::from(blocks % 32) } else { 0xffff };
             put(&mut sqe.0, 40, &u32::from(first).to_le_bytes());
@@ -185,7 +259,24 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
             if page > 240 {
                 sqe.0[40..64].iter_mut().zip(extra.iter().cycle()).for_each(|(place, byte)| *place = *byte);
             }
+            // Around the end of the first extent of namespace 1, and selects of its commands.
+            if first > 230 && (opcode < 0x0d || opcode == 0x19) {
+                put(&mut sqe.0, 40, &(2048 - u32::from(first % 32)).to_le_bytes());
+            }
+            if matches!(opcode, 0x0d | 0x15) {
+                put(&mut sqe.0, 40, &u32::from(first % 3).to_le_bytes());
+            }
+            if opcode == 0x19 {
+                put(&mut sqe.0, 48, &u32::from(blocks.to_le_bytes()[0] % 8).to_le_bytes());
+            }
+            let data = match opcode {
+                0x0d => wanted(u64::from(blocks % 40), page % 3, extra[0] % 2),
+                0x15 => list(&[u16::from(extra[0] % 3), 2][..usize::from(extra[1] % 2) + 1]),
+                0x19 => (0..256).map(|at| if at % 32 == 8 { extra[at / 32 % 4] } else { 0 }).collect(),
+                _ => Vec::new(),
+            };
             let bytes = match length % 8 {
+                _ if !data.is_empty() && carry < 200 => u32::try_from(data.len()).unwrap(),
                 0 => 0,
                 1 => 511,
                 2 => 16,
@@ -199,7 +290,8 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
             if carry > 250 {
                 sqe.0[39] = extra[0];
             }
-            let data = vec![extra[1]; if is_inside { bytes as usize } else { 0 }];
+            let mut data = data;
+            data.resize(if is_inside { bytes as usize } else { 0 }, extra[1]);
             connection.send(&sqe, &data);
         }
         // The data that were asked for, or others.
@@ -250,8 +342,8 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
     }
 }
 
-/// A session of a host: how it begins, and what it does. Returns how often the drive was asked.
-fn session(digests: u8, begins: u8, acts: &[[u8; 16]]) -> usize {
+/// A session of a host: how it begins, and what it does. Returns how often the drive was asked, and for further parts of data.
+fn session(digests: u8, begins: u8, acts: &[[u8; 16]]) -> [usize; 2] {
     let mut subsystem = subsystem();
     let nqn = if begins.is_multiple_of(16) { DISCOVERY_NQN.to_owned() } else { subsystem.nqn.clone() };
     let mut all = Vec::new();
@@ -289,7 +381,7 @@ fn session(digests: u8, begins: u8, acts: &[[u8; 16]]) -> usize {
             connection.exchange(&mut subsystem, 0);
         }
     }
-    all.iter().map(|connection| connection.begun).sum()
+    [0, 1].map(|which| all.iter().map(|connection| connection.begun[which]).sum())
 }
 
 proptest! {
@@ -322,14 +414,19 @@ fn a_million_commands_break_nothing() {
         state ^= state << 17;
         state
     };
-    let mut begun = 0;
+    let mut begun = [0; 2];
     for _ in 0..20_000 {
         let (digests, begins) = (next().to_le_bytes()[0], next().to_le_bytes()[0]);
         let acts: Vec<[u8; 16]> =
             (0..50).map(|_| (u128::from(next()) << 64 | u128::from(next())).to_le_bytes()).collect();
-        begun += session(digests, begins, &acts);
+        let now = session(digests, begins, &acts);
+        begun.iter_mut().zip(now).for_each(|(all, now)| *all += now);
     }
-    assert!(begun > 50_000, "the drive was asked {begun} times: most commands were refused");
+    let [all, parts] = begun;
+    assert!(
+        all > 50_000 && parts > 500,
+        "the drive was asked {all} times, {parts} for parts: most commands were refused"
+    );
 }
 
 #[test]

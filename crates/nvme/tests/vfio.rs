@@ -156,6 +156,7 @@ impl Machine {
             bytes: 64 << 20,
             unit_bytes: 512,
             page_bytes: 4096,
+            untorn_bytes: Some(4096),
             trims_to_zeros: true,
             is_read_only: false,
             address: ("/run/drive".to_owned(), String::new()),
@@ -239,7 +240,7 @@ impl Machine {
                 match ready.io.op {
                     Op::Write if !self.is_silent => self.flash.extend(range.zip(ready.data)),
                     Op::Read => {
-                        let places = self.queues.data(ready.flight, ready.io.bytes as usize);
+                        let places = self.queues.data(ready.flight, ready.at, ready.io.bytes as usize);
                         if !self.is_silent {
                             let of = |at: u64| self.flash.get(&at).copied().unwrap_or(0);
                             places.iter_mut().zip(range).for_each(|(place, at)| *place = of(at));
@@ -547,7 +548,7 @@ fn a_reset_ends_all_and_what_the_drive_has_lands_nowhere() {
         let ready = fetch(&mut machine);
         machine.tell(&end).unwrap();
         machine.fill(DATA, &[3; 512]);
-        machine.queues.data(ready.flight, 512).fill(9);
+        machine.queues.data(ready.flight, 0, 512).fill(9);
         machine.queues.ended(ready.flight, Status::SUCCESS);
         machine.queues.flush();
         assert_eq!(machine.memory(DATA, 512), [3; 512]);
@@ -561,7 +562,7 @@ fn a_reset_ends_all_and_what_the_drive_has_lands_nowhere() {
     let deleted = machine.admin(sqe(0x00, 0, [1, 0, 0, 0, 0, 0], [0; 2]));
     assert_eq!(deleted.status, Status::SUCCESS);
     assert_eq!(Cqe::parse(&machine.memory(IO_CQ, 16).try_into().unwrap()).status, Status::SQ_DELETED);
-    machine.queues.data(ready.flight, 512).fill(9);
+    machine.queues.data(ready.flight, 0, 512).fill(9);
     machine.queues.ended(ready.flight, Status::SUCCESS);
     assert_eq!(machine.memory(DATA, 512), [3; 512]);
     // Memory that is taken back: the command fails.

@@ -101,6 +101,13 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
             if matches!(own, Some(Ok(_))) {
                 drive.cuts += u64::from(name == "cut");
                 drive.mounts += u64::from(name == "mount");
+                if let Some(subsystem) = drive.subsystem.as_mut().filter(|_| name == "mount") {
+                    subsystem.power_is_back();
+                    // Paced, the thread that has all clients begins it; otherwise nothing is in a drive that is locked.
+                    if shared.pacing.is_none() {
+                        drive.carry_out_chores();
+                    }
+                }
             }
             if matches!(own, Some(Ok(_)))
                 && matches!(name, "cut" | "mount" | "set")

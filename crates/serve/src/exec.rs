@@ -64,6 +64,16 @@ impl<S: Served> Drive<S> {
         }
     }
 
+    /// What the subsystem has asked for itself has ended, and what follows from that is kept.
+    #[cold]
+    fn note_chore(&mut self, command: &Command, is_done: bool) {
+        if let Some(subsystem) = &mut self.subsystem {
+            subsystem.chore_ended(command.offset, command.length, is_done);
+        }
+        // If it can't be kept, the image is lost, and every later request of the drive fails.
+        let _ = self.keep_namespaces();
+    }
+
     /// Trims the whole drive, in pieces of a GiB. Returns the tags of those that have not been waited for: all of them.
     ///
     /// # Errors
@@ -80,6 +90,9 @@ impl<S: Served> Drive<S> {
         (0..end).step_by(PIECE as usize).map(|first| self.submit(piece(first), None, arrival)).collect()
     }
 }
+
+/// The client of what the subsystem asks of the drive for itself.
+pub const NOBODY: u32 = u32::MAX;
 
 /// Where replies go.
 pub trait Outs {
@@ -263,6 +276,9 @@ impl Executor {
         }
         let (command, client, failure) = (pending.command, pending.client, pending.failure.take());
         self.free.push(id);
+        if client == NOBODY {
+            return drive.note_chore(&command, failure.is_none());
+        }
         drive.failed += u64::from(failure.is_some());
         let mut replies = outs.replies(client);
         if let (None, Kind::Read, Some((tag, _))) = (&failure, command.kind, of) {

@@ -5,7 +5,7 @@
 
 use crate::command::Command;
 use crate::connection::{BATCH_BYTES, End, PATIENCE, send_patiently};
-use crate::exec::{Drive, Executor};
+use crate::exec::{Drive, Executor, NOBODY, Outs};
 use crate::input::Input;
 use crate::listen::Stream;
 use crate::replies::Replies;
@@ -15,7 +15,7 @@ use crate::vfio;
 use crate::wire::{Kind, flag};
 use flashwright_block::Nanos;
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
-use flashwright_nvme::{Health, Op};
+use flashwright_nvme::{Health, Io, Op, Subsystem};
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
@@ -48,6 +48,29 @@ impl Session {
         match self {
             Self::Tcp(connection) => connection.reader.begin(),
             Self::Vfio(session) => session.function.begin(),
+        }
+    }
+
+    /// The next request for the drive. Requests whose namespace is gone are answered on the way.
+    pub fn front<S: Served>(&mut self, drive: &Drive<S>, replies: &mut Replies) -> Option<&Ready> {
+        let subsystem = drive.subsystem.as_ref()?;
+        while let Some(ready) = self.ready().front()
+            && let Err(status) = subsystem.check(&ready.io)
+        {
+            replies.ended(ready.flight, status);
+            self.begin();
+        }
+        self.ready().front()
+    }
+
+    /// Whether it goes on without further bytes of its client: once requests have ended, or answers were sent.
+    pub fn has_more(&self, replies: &Replies) -> bool {
+        match (self, replies) {
+            (Self::Tcp(connection), Replies::Nvme(writer)) => connection.reader.has_more(writer),
+            (Self::Vfio(session), Replies::Vfio(queues)) => {
+                session.function.is_held() || session.function.has_more(queues)
+            }
+            _ => false,
         }
     }
 
@@ -114,8 +137,16 @@ impl Connection {
 
     /// Takes what has come. Returns the bytes taken.
     pub fn feed<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies, input: &[u8]) -> usize {
-        let (Some((subsystem, health)), Replies::Nvme(writer)) = (drive.with_subsystem(), replies) else { return 0 };
-        self.reader.feed(writer, subsystem, &health, input)
+        let Replies::Nvme(writer) = replies else { return 0 };
+        let answered = writer.out.len();
+        let taken = {
+            let Some((subsystem, health)) = drive.with_subsystem() else { return 0 };
+            self.reader.feed(writer, subsystem, &health, input)
+        };
+        if drive.keep_namespaces().is_err() {
+            self.reader.give_up(writer, answered);
+        }
+        taken
     }
 
     /// Whether the connection is over, looked at now and then: its controller is gone, the transport was broken, or the host
@@ -161,7 +192,7 @@ impl Connection {
 impl<S: Served> Drive<S> {
     /// The subsystem, and what tells the drive's health.
     #[allow(clippy::type_complexity)]
-    pub fn with_subsystem(&mut self) -> Option<(&mut flashwright_nvme::Subsystem, impl Fn() -> Health + '_)> {
+    pub fn with_subsystem(&mut self) -> Option<(&mut Subsystem, impl Fn() -> Health + '_)> {
         let Self { served, subsystem, failed, cuts, mounts, .. } = self;
         let (served, failed, cuts, mounts) = (&*served, *failed, *cuts, *mounts);
         let health = move || Health {
@@ -171,6 +202,29 @@ impl<S: Served> Drive<S> {
             ..served.health()
         };
         subsystem.as_mut().map(|subsystem| (subsystem, health))
+    }
+
+    /// Keeps with the drive what has changed of its namespaces.
+    ///
+    /// # Errors
+    /// One line if it can't.
+    pub(crate) fn keep_namespaces(&mut self) -> Result<(), String> {
+        let kept = self.subsystem.as_mut().and_then(Subsystem::take_changed);
+        kept.map_or(Ok(()), |kept| self.served.keep(&kept))
+    }
+
+    /// Begins what the subsystem asks of the drive for itself.
+    pub(crate) fn begin_chores(&mut self, executor: &mut Executor, outs: &mut impl Outs, arrival: Nanos) {
+        while let Some(io) = self.subsystem.as_mut().and_then(Subsystem::next_chore) {
+            executor.begin(self, outs, NOBODY, (asked(&io, 0), &[]), arrival);
+        }
+    }
+
+    /// Carries out what the subsystem asks of the drive for itself, while nothing else is in the drive.
+    pub(crate) fn carry_out_chores(&mut self) {
+        let (mut executor, mut nobody) = (Executor::default(), replies());
+        self.begin_chores(&mut executor, &mut nobody, Nanos(0));
+        executor.reap(self, &mut nobody, Nanos(u64::MAX));
     }
 }
 
@@ -186,7 +240,15 @@ pub(crate) fn replies() -> Replies {
 
 /// What a session asks of the drive, as a command of the executor.
 pub(crate) fn command_of(ready: &Ready) -> Command {
-    let io = &ready.io;
+    asked(&ready.io, u64::from(ready.flight) | u64::from(ready.at) << 32)
+}
+
+/// The flight of a command of a session, and where its data begin in those of the flight.
+pub(crate) fn flight(command: &Command) -> (u32, u32) {
+    ((command.cookie & 0xffff_ffff) as u32, (command.cookie >> 32) as u32)
+}
+
+fn asked(io: &Io, cookie: u64) -> Command {
     let (kind, flags) = match io.op {
         Op::Read => (Kind::Read, 0),
         Op::Write => (Kind::Write, 0),
@@ -197,7 +259,7 @@ pub(crate) fn command_of(ready: &Ready) -> Command {
         Op::Verify => (Kind::Cache, 0),
     };
     let flags = flags | if io.is_durable { flag::FUA } else { 0 };
-    Command { cookie: u64::from(ready.flight), kind, flags, offset: io.offset, length: io.bytes }
+    Command { cookie, kind, flags, offset: io.offset, length: io.bytes }
 }
 
 /// Carries out requests as fast as they go, until the connection ends.
@@ -265,7 +327,9 @@ pub(crate) fn batch<S: Served>(
 ) -> bool {
     let mut bytes = 0;
     let is_full = loop {
-        while let Some(ready) = session.begin() {
+        drive.begin_chores(executor, replies, Nanos(0));
+        while session.front(drive, replies).is_some() {
+            let ready = session.begin().expect("there is a front");
             let command = command_of(&ready);
             executor.begin(drive, replies, 0, (command, &ready.data), Nanos(0));
             bytes += command.length as usize;
@@ -283,7 +347,8 @@ pub(crate) fn batch<S: Served>(
         }
     };
     executor.reap(drive, replies, Nanos(u64::MAX));
+    let has_more = session.has_more(replies);
     // Answers may have made room for R2Ts, and commands that failed go to the error log.
     session.feed(drive, replies, &[]);
-    is_full
+    is_full || has_more || !session.ready().is_empty()
 }

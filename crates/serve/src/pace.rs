@@ -313,6 +313,9 @@ impl Outs for Clients<'_> {
             client.in_flight -= 1;
             client.in_flight_bytes -= asked_bytes(command);
             client.in_flight_kept -= kept_bytes(command);
+            if let Requests::Nvme(Some(session)) = &client.requests {
+                client.waits |= session.has_more(&client.replies);
+            }
         }
         if end > Nanos(0) {
             let now = self.pacing.moment(Instant::now());
@@ -414,6 +417,7 @@ impl Pacer {
                     break;
                 }
             }
+            drive.begin_chores(&mut executor, &mut clients, shared.pacing.drive_time(came));
             if has_more || clients.slots.iter().flatten().any(|client| client.waits || client.has_rung) {
                 first = begin_all(shared, &mut drive, &mut executor, &mut clients, first, came);
             }
@@ -634,8 +638,9 @@ fn begin_of_session<S: Served>(
     session: &mut Session,
 ) -> bool {
     loop {
+        drive.begin_chores(executor, clients, shared.pacing.drive_time(came));
         let Some(client) = &mut clients.slots[slot] else { return true };
-        if let Some(ready) = session.ready().front() {
+        if let Some(ready) = session.front(drive, &mut client.replies) {
             let command = nvme::command_of(ready);
             let (waits, fits) = client.room(&command, others, shared.in_flight_max);
             client.waits = waits || !fits;
@@ -650,7 +655,7 @@ fn begin_of_session<S: Served>(
         let taken = session.feed(drive, &mut client.replies, client.input.rest());
         client.input.take(taken);
         if taken == 0 && session.ready().is_empty() {
-            (client.message, client.waits) = (session.message(), session.is_held());
+            (client.message, client.waits) = (session.message(), session.has_more(&client.replies));
             if session.is_broken() {
                 client.end = client.end.or(Some(End::Broken));
             }

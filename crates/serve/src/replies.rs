@@ -3,6 +3,7 @@
 use crate::command::Command;
 use crate::exec::{Failure, Outs};
 use crate::guest::Guest;
+use crate::nvme::flight;
 use crate::wire::{self, Errno, Kind, Style};
 use flashwright_block::IoError;
 use flashwright_nvme::tcp::Writer;
@@ -63,8 +64,14 @@ impl Replies {
     pub fn data(&mut self, command: &Command) -> &mut [u8] {
         match self {
             Self::Nbd(style, out) => style.put_read(out, command.cookie, command.offset, command.length),
-            Self::Nvme(writer) => writer.data(flight(command), command.length as usize),
-            Self::Vfio(queues) => queues.data(flight(command), command.length as usize),
+            Self::Nvme(writer) => {
+                let (flight, at) = flight(command);
+                writer.data(flight, at, command.length as usize)
+            }
+            Self::Vfio(queues) => {
+                let (flight, at) = flight(command);
+                queues.data(flight, at, command.length as usize)
+            }
         }
     }
 
@@ -86,12 +93,17 @@ impl Replies {
                     Some(Failure::Drive(error)) => status_of(error, writes),
                     Some(Failure::NotFast) => Status::INTERNAL,
                 };
-                match self {
-                    Self::Nvme(writer) => writer.ended(flight(command), status),
-                    Self::Vfio(queues) => queues.ended(flight(command), status),
-                    Self::Nbd(..) => {}
-                }
+                self.ended(flight(command).0, status);
             }
+        }
+    }
+
+    /// A request of a command of NVMe has ended.
+    pub(crate) fn ended(&mut self, flight: u32, status: Status) {
+        match self {
+            Self::Nvme(writer) => writer.ended(flight, status),
+            Self::Vfio(queues) => queues.ended(flight, status),
+            Self::Nbd(..) => {}
         }
     }
 
@@ -108,11 +120,6 @@ impl Replies {
             wire::put_block_status(out, command.cookie, stretches);
         }
     }
-}
-
-/// The number under which the session of an NVMe queue knows a command.
-fn flight(command: &Command) -> u32 {
-    u32::try_from(command.cookie).expect("a session gives 32 bits")
 }
 
 /// How NBD counts a failure, and the failure in words.

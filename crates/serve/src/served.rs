@@ -78,10 +78,30 @@ pub trait Served: HoldsData + Send + 'static {
         format!("{}, simulated by Flashwright", self.info().name)
     }
 
+    /// How long a write may be to survive a loss of power as a whole or not at all, if it crosses no multiple of that; none if any
+    /// write does. Of a device that says nothing, a sector.
+    fn untorn_bytes(&self) -> Option<u64> {
+        Some(self.info().sector.0)
+    }
+
     /// Whether a trim of whole pages leaves zeros, so that zeros may be written as a trim. Otherwise they are writes without
     /// data.
     fn trims_to_zeros(&self) -> bool {
         true
+    }
+
+    /// What was last kept with the device by [`Served::keep`]; nothing if it was nothing.
+    fn kept(&self) -> &[u8] {
+        &[]
+    }
+
+    /// Keeps something with the device, as durably as the device keeps its data once they are flushed.
+    ///
+    /// # Errors
+    /// One line if it can't.
+    fn keep(&mut self, what: &[u8]) -> Result<(), String> {
+        let _ = what;
+        Ok(())
     }
 
     /// How time passes, if the device's clock is the machine's.
@@ -219,6 +239,15 @@ impl Served for LiveRun {
     }
     fn notes(&mut self) -> Vec<String> {
         self.take_notes()
+    }
+    fn untorn_bytes(&self) -> Option<u64> {
+        LiveRun::untorn_bytes(self)
+    }
+    fn kept(&self) -> &[u8] {
+        LiveRun::kept(self)
+    }
+    fn keep(&mut self, what: &[u8]) -> Result<(), String> {
+        LiveRun::keep(self, what)
     }
     fn command(&mut self, name: &str, arguments: &Value) -> Option<Result<Value, String>> {
         match name {

@@ -103,6 +103,9 @@ pub enum ServeError {
     /// The recording with data of what is served.
     #[error(transparent)]
     RecordData(#[from] RecordingError),
+    /// What the drive keeps of its namespaces.
+    #[error("nvme_tcp: {0}")]
+    Namespaces(&'static str),
     /// The system has no more files or threads.
     #[error("the server can't start: {0}")]
     System(#[from] std::io::Error),
@@ -178,13 +181,14 @@ impl<S: Served> Server<S> {
         let recent = watch.is_some().then(Latency::default);
         let data_recorder =
             settings.record_data.as_ref().map(|(path, about)| DataRecorder::create(path, about)).transpose()?;
-        let subsystem = nvme.first().or(vfio.first()).map(|listener| {
+        let mut subsystem = nvme.first().or(vfio.first()).map(|listener| {
             let address = listener.host_and_port();
             Subsystem::new(About {
                 model: format!("Flashwright {}", export.name),
                 bytes: export.bytes,
                 unit_bytes: u64::from(export.minimum),
                 page_bytes: served.page_bytes(),
+                untorn_bytes: served.untorn_bytes(),
                 trims_to_zeros: served.trims_to_zeros(),
                 is_read_only: settings.read_only,
                 is_v6: address.0.contains(':'),
@@ -192,7 +196,11 @@ impl<S: Served> Server<S> {
             })
         });
         let nqn = subsystem.as_ref().map(|subsystem| subsystem.nqn.clone()).unwrap_or_default();
-        let drive = Drive { served, recorder, data_recorder, failed: 0, recent, subsystem, cuts: 0, mounts: 0 };
+        if let Some(subsystem) = subsystem.as_mut().filter(|_| !served.kept().is_empty()) {
+            subsystem.restore(served.kept()).map_err(ServeError::Namespaces)?;
+        }
+        let mut drive = Drive { served, recorder, data_recorder, failed: 0, recent, subsystem, cuts: 0, mounts: 0 };
+        drive.carry_out_chores();
         let (pacing, wakes) = match real {
             Some(real) => (Pacing::of_device(real.clock), Some(real.wakes)),
             None => (Pacing::new(settings.pace), None),

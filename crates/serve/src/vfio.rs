@@ -70,8 +70,16 @@ impl Session {
 
     /// Takes what has come. Returns the bytes taken.
     pub fn feed<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies, input: &[u8]) -> usize {
-        let (Some((subsystem, health)), Replies::Vfio(queues)) = (drive.with_subsystem(), replies) else { return 0 };
-        self.function.feed(queues, subsystem, &health, input)
+        let Replies::Vfio(queues) = replies else { return 0 };
+        let taken = {
+            let Some((subsystem, health)) = drive.with_subsystem() else { return 0 };
+            self.function.feed(queues, subsystem, &health, input)
+        };
+        // What was answered and can't be kept must not be seen.
+        if drive.keep_namespaces().is_err() {
+            self.function.give_up(queues);
+        }
+        taken
     }
 
     /// Whether the connection is over, looked at now and then. Tells of events on the way.

@@ -4,6 +4,7 @@
 
 mod client;
 mod damaged;
+mod namespaces;
 mod nvme;
 mod nvmehost;
 mod own_device;

@@ -222,6 +222,36 @@ impl Host {
         self.get(sqe(0x02, u32::MAX, [page | dwords << 16, 0, 0, 0, 0, 0]), bytes)
     }
 
+    /// Creates a namespace of 512-byte blocks and attaches it to this controller. Returns its identifier.
+    pub fn create(&mut self, blocks: u64, format: u8) -> u32 {
+        let mut wanted = vec![0; 4096];
+        [0, 8].into_iter().for_each(|at| put(&mut wanted, at, &blocks.to_le_bytes()));
+        (wanted[26], wanted[30]) = (format, 1);
+        let made = self.ask(sqe(0x0d, 0, [0; 6]), &wanted, Carry::Asked).cqe;
+        assert!(made.status.is_ok(), "{made:?}");
+        let nsid = u32::try_from(made.result).unwrap();
+        assert_eq!(self.attach(nsid, 0, &[self.controller]), Status::SUCCESS);
+        nsid
+    }
+
+    /// Attaches (0) a namespace to controllers, or detaches it (1).
+    pub fn attach(&mut self, nsid: u32, select: u32, controllers: &[u16]) -> Status {
+        let mut list = vec![0; 4096];
+        put(&mut list, 0, &u16::try_from(controllers.len()).unwrap().to_le_bytes());
+        controllers.iter().enumerate().for_each(|(at, id)| put(&mut list, 2 + 2 * at, &id.to_le_bytes()));
+        self.ask(sqe(0x15, nsid, [select, 0, 0, 0, 0, 0]), &list, Carry::Asked).cqe.status
+    }
+
+    pub fn delete(&mut self, nsid: u32) -> Status {
+        self.ask(sqe(0x0d, nsid, [1, 0, 0, 0, 0, 0]), &[], Carry::Inside).cqe.status
+    }
+
+    /// The identifiers that a structure of identify lists.
+    pub fn list(&mut self, structure: u32) -> Vec<u32> {
+        let data = self.identify(structure, 0).data;
+        data.chunks_exact(4).map(|id| u32_at(id, 0)).take_while(|id| *id != 0).collect()
+    }
+
     pub fn read(&mut self, first: u64, blocks: u32) -> Vec<u8> {
         let answer = self.get(of_blocks(0x02, first, blocks), blocks as usize * 512);
         assert!(answer.cqe.status.is_ok(), "{:?}", answer.cqe);

@@ -10,5 +10,6 @@ mod replay;
 mod seeds;
 mod settling;
 mod sharing;
+mod torn;
 
 flashwright_testing::every_file_is_declared!();

@@ -18,6 +18,12 @@ pub trait Mirror: fmt::Debug + Send + Sync {
     /// A block was taken out of use.
     fn retired(&mut self, block: BlockId);
 
+    /// Keeps what whoever owns the drive wants to find with it again, in place of what was kept before; it lasts when this returns.
+    ///
+    /// # Errors
+    /// As of [`Mirror::sync`].
+    fn keep(&mut self, what: &[u8]) -> Result<(), String>;
+
     /// Makes everything so far last, as a flush promises.
     ///
     /// # Errors

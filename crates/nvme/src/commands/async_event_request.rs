@@ -5,11 +5,11 @@ use super::Command;
 pub(super) const COMMAND: Command = Command {
     opcode: 0x0c,
     name: "Asynchronous Event Request",
-    effects: 0,
-    optional: 0,
     in_discovery: true,
+    while_sanitizing: true,
     run: |call| {
         let cid = call.sqe.cid();
         call.controller()?.hold_event_request(cid)
     },
+    ..Command::BARE
 };

@@ -11,9 +11,7 @@ const INTERRUPTS: u32 = 1 << 1;
 pub(super) const COMMAND: Command = Command {
     opcode: 0x05,
     name: "Create I/O Completion Queue",
-    effects: 0,
-    optional: 0,
-    in_discovery: false,
+    while_sanitizing: true,
     run: |call| {
         let sqe = call.sqe;
         let controller = call.controller()?;
@@ -26,4 +24,5 @@ pub(super) const COMMAND: Command = Command {
         }
         Ok(Outcome::Queues(Change::CreateCompletion { queue, size, address, vector: raises.then_some(vector) }))
     },
+    ..Command::BARE
 };

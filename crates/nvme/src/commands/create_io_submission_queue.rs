@@ -8,9 +8,7 @@ use crate::vfio::{Change, queue_fields};
 pub(super) const COMMAND: Command = Command {
     opcode: 0x01,
     name: "Create I/O Submission Queue",
-    effects: 0,
-    optional: 0,
-    in_discovery: false,
+    while_sanitizing: true,
     run: |call| {
         let sqe = call.sqe;
         let controller = call.controller()?;
@@ -19,4 +17,5 @@ pub(super) const COMMAND: Command = Command {
         let completion = (sqe.dword(11) >> 16) as u16;
         Ok(Outcome::Queues(Change::CreateSubmission { queue, size, address, completion }))
     },
+    ..Command::BARE
 };

@@ -6,8 +6,7 @@ use crate::vfio::Change;
 pub(super) const COMMAND: Command = Command {
     opcode: 0x00,
     name: "Delete I/O Submission Queue",
-    effects: 0,
-    optional: 0,
-    in_discovery: false,
+    while_sanitizing: true,
     run: |call| Ok(Outcome::Queues(Change::DeleteSubmission((call.sqe.dword(10) & 0xffff) as u16))),
+    ..Command::BARE
 };

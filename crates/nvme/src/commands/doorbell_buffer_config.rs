@@ -8,9 +8,8 @@ use crate::wire::{HOST_PAGE, Status, u64_at};
 pub(super) const COMMAND: Command = Command {
     opcode: 0x7c,
     name: "Doorbell Buffer Config",
-    effects: 0,
     optional: 1 << 8,
-    in_discovery: false,
+    while_sanitizing: true,
     run: |call| {
         let (doorbells, events) = (u64_at(&call.sqe.0, 24), u64_at(&call.sqe.0, 32));
         if [doorbells, events].iter().any(|page| !page.is_multiple_of(HOST_PAGE as u64)) {
@@ -18,4 +17,5 @@ pub(super) const COMMAND: Command = Command {
         }
         Ok(Outcome::Queues(Change::Shadow { doorbells, events }))
     },
+    ..Command::BARE
 };

@@ -1,6 +1,6 @@
 //! Format NVM (NVM Express Base 2.1, section 5.1.10): another size of logical blocks, and no data any more.
 
-use super::{Command, Op, Outcome, effects};
+use super::{Command, Outcome, effects};
 use crate::wire::Status;
 
 pub(super) const COMMAND: Command = Command {
@@ -8,15 +8,12 @@ pub(super) const COMMAND: Command = Command {
     name: "Format NVM",
     effects: effects::CONTENT | effects::NAMESPACE | effects::ALONE,
     optional: 1 << 1,
-    in_discovery: false,
     run: |call| {
-        call.check_namespace_or_all()?;
+        let namespaces = call.namespaces()?;
         let asked = call.sqe.dword(10);
         let format = (asked & 0xf | asked >> 8 & 0x30) as u8;
         let (metadata, protection, erase) = (asked >> 4 & 1, asked >> 5 & 7, asked >> 9 & 7);
-        let formats = call.subsystem.formats();
-        let shift = *formats.get(usize::from(format)).ok_or(Status::INVALID_FORMAT)?;
-        if 1u64 << shift < call.subsystem.about.unit_bytes || metadata != 0 || protection != 0 {
+        if !call.subsystem.about.has_format(format) || metadata != 0 || protection != 0 {
             return Err(Status::INVALID_FORMAT);
         }
         // Without a wish, with user data erased, or cryptographically: here all are one trim of everything.
@@ -24,8 +21,9 @@ pub(super) const COMMAND: Command = Command {
             return Err(Status::INVALID_FIELD);
         }
         call.check_writable()?;
-        let bytes = call.subsystem.namespace.bytes;
-        call.subsystem.namespace.format = format;
-        Ok(Outcome::Several(call.pieces(Op::Deallocate, 0, bytes).collect()))
+        let by = call.place.controller;
+        namespaces.iter().try_for_each(|nsid| call.subsystem.change(*nsid, Some(format), by))?;
+        Ok(Outcome::nothing())
     },
+    ..Command::BARE
 };

@@ -2,19 +2,17 @@
 
 use super::{Command, effects_log};
 use crate::subsystem::FIRMWARE;
-use crate::wire::log;
-use crate::wire::{ALL_NAMESPACES, Status};
+use crate::wire::{ALL_NAMESPACES, Status, identify, log};
 
 /// The pages that there are, and that of discovery.
-const PAGES: [u8; 7] = [0x00, 0x01, 0x02, 0x03, 0x05, 0x09, 0xc0];
+const PAGES: [u8; 9] = [0x00, 0x01, 0x02, 0x03, log::CHANGED_NAMESPACES, 0x05, 0x09, log::SANITIZE, 0xc0];
 const DISCOVERY: u8 = 0x70;
 
 pub(super) const COMMAND: Command = Command {
     opcode: 0x02,
     name: "Get Log Page",
-    effects: 0,
-    optional: 0,
     in_discovery: true,
+    while_sanitizing: true,
     run: |call| {
         let sqe = call.sqe;
         let page = (sqe.dword(10) & 0xff) as u8;
@@ -39,9 +37,18 @@ pub(super) const COMMAND: Command = Command {
             0x02 if sqe.nsid() != ALL_NAMESPACES && sqe.nsid() != 0 => return Err(Status::INVALID_FIELD),
             0x02 => log::smart(&health(), errors),
             0x03 => log::firmware_slots(FIRMWARE),
-            0x05 => effects_log(controller),
+            log::CHANGED_NAMESPACES => identify::list(controller.changed(), 0),
+            0x05 => {
+                let subsystem = &*call.subsystem;
+                let controller = subsystem.controller(call.place.controller).ok_or(Status::SEQUENCE)?;
+                effects_log(controller, &subsystem.about)
+            }
             0x09 if group != 1 => return Err(Status::INVALID_FIELD),
             0x09 => log::endurance_group(&health(), errors),
+            log::SANITIZE => {
+                let (health, subsystem) = (health(), &*call.subsystem);
+                subsystem.sanitize.log(subsystem.progress(), health.bytes_written, health.bytes_used)
+            }
             0xc0 => log::ocp(&health()),
             DISCOVERY => {
                 let (host, port) = &call.subsystem.about.address;
@@ -50,7 +57,7 @@ pub(super) const COMMAND: Command = Command {
             _ => return Err(Status::INVALID_LOG_PAGE),
         };
         // The error log has room for more than there is.
-        let whole = if page == 0x01 { 64 * (usize::from(crate::wire::identify::ELPE) + 1) } else { data.len() };
+        let whole = if page == 0x01 { 64 * (usize::from(identify::ELPE) + 1) } else { data.len() };
         let offset = usize::try_from(offset).unwrap_or(usize::MAX);
         if !offset.is_multiple_of(4) || offset > whole {
             return Err(Status::INVALID_FIELD);
@@ -69,4 +76,5 @@ pub(super) const COMMAND: Command = Command {
         found.resize(asked, 0); // what lies behind the page is zeros
         Ok(call.reply(found))
     },
+    ..Command::BARE
 };

@@ -1,8 +1,10 @@
 //! Identify (NVM Express Base 2.1, section 5.1.13).
 
-use super::{Command, optional};
-use crate::subsystem::{FIRMWARE, IN_CAPSULE_BYTES, QUEUE_MAX};
-use crate::wire::identify::{self, ControllerFacts};
+use super::{Call, Command, optional};
+use crate::namespace::{FORMATS, NAMESPACES_MAX, Namespace, is_valid};
+use crate::sanitize;
+use crate::subsystem::{Controller, DISCOVERY_NQN, FIRMWARE, IN_CAPSULE_BYTES, QUEUE_MAX, Subsystem};
+use crate::wire::identify::{self, ControllerFacts, NamespaceFacts};
 use crate::wire::{ALL_NAMESPACES, Status};
 
 /// The NVM command set.
@@ -11,71 +13,43 @@ const NVM: u8 = 0;
 pub(super) const COMMAND: Command = Command {
     opcode: 0x06,
     name: "Identify",
-    effects: 0,
-    optional: 0,
     in_discovery: true,
+    while_sanitizing: true,
     run: |call| {
         let (structure, set) = ((call.sqe.dword(10) & 0xff) as u8, (call.sqe.dword(11) >> 24) as u8);
         let (nsid, subsystem) = (call.sqe.nsid(), &*call.subsystem);
-        let facts = || subsystem.namespace_facts((call.health)().bytes_used);
-        let id = call.place.controller;
-        let controller = subsystem.controller(id).ok_or(Status::SEQUENCE)?;
-        let is_discovery = controller.is_discovery;
         let first_controller = (call.sqe.dword(10) >> 16) as u16;
-        // Of a namespace: identifiers that no namespace has here are invalid.
-        let of_namespace = |data: fn(&identify::NamespaceFacts) -> Vec<u8>| {
-            let is_there = nsid == subsystem.namespace.id;
-            if is_there { Ok(data(&facts())) } else { Err(Status::INVALID_NAMESPACE) }
-        };
-        let list = || {
-            if nsid >= ALL_NAMESPACES - 1 {
-                return Err(Status::INVALID_NAMESPACE);
-            }
-            Ok(identify::list([subsystem.namespace.id].into_iter(), nsid))
-        };
-        let in_set = |data: Vec<u8>| if set == NVM { Ok(data) } else { Err(Status::INVALID_FIELD) };
+        let asked = subsystem.controller(call.place.controller).ok_or(Status::SEQUENCE)?;
+        if structure == 0x01 {
+            return Ok(call.reply(controller(subsystem, asked)));
+        }
+        if asked.is_discovery {
+            return Err(Status::INVALID_FIELD);
+        }
+        if matches!(structure, 0x05..=0x07 | 0x1a | 0x1b) && set != NVM {
+            return Err(Status::INVALID_FIELD);
+        }
         let data = match structure {
-            0x01 => {
-                let facts = ControllerFacts {
-                    serial: &subsystem.serial,
-                    model: &subsystem.about.model,
-                    firmware: FIRMWARE,
-                    nqn: if is_discovery { crate::subsystem::DISCOVERY_NQN } else { &subsystem.nqn },
-                    id,
-                    is_discovery,
-                    capacity: subsystem.about.bytes,
-                    namespaces: u32::from(!is_discovery),
-                    in_capsule: IN_CAPSULE_BYTES,
-                    queue_max: QUEUE_MAX,
-                    optional_commands: optional(1, controller),
-                    optional_admin: optional(0, controller),
-                };
-                let mut data = facts.structure();
-                if controller.is_function {
-                    crate::vfio::config::of_function(&mut data);
-                }
-                data
-            }
-            _ if is_discovery => return Err(Status::INVALID_FIELD),
-            0x00 | 0x11 => of_namespace(|facts| facts.structure())?,
-            0x02 | 0x10 => list()?,
-            0x03 => of_namespace(|facts| facts.descriptors())?,
+            // What all namespaces have in common, where hosts may create some.
+            0x00 if nsid == ALL_NAMESPACES && subsystem.is_managed() => identify::common_namespace(&FORMATS),
+            0x00 => of_active(call, |facts| facts.structure())?,
+            0x02 | 0x07 => list(call, |namespace| call.namespace_of(namespace.id).is_ok())?,
+            // It has no zeros for a namespace that is not there.
+            0x03 if !is_valid(nsid) => return Err(Status::INVALID_NAMESPACE),
+            0x03 => facts(call, call.namespace()?).descriptors(),
             // Extended formats of the NVM command set: there is nothing to add.
-            0x05 => {
-                of_namespace(|_| vec![0; identify::BYTES])?;
-                in_set(vec![0; identify::BYTES])?
-            }
-            0x06 => in_set(identify::nvm_controller(subsystem.block_shift()))?,
-            0x07 | 0x1a => {
-                let data = list()?;
-                in_set(data)?
-            }
-            0x08 => of_namespace(|facts| facts.independent())?,
-            0x12 => {
-                of_namespace(|_| Vec::new())?;
-                identify::controllers(subsystem.controllers(), first_controller)
-            }
+            0x05 => of_active(call, |_| vec![0; identify::BYTES])?,
+            0x1b => of_allocated(call, |_| vec![0; identify::BYTES])?,
+            0x06 => identify::nvm_controller(),
+            0x08 => of_active(call, |facts| facts.independent())?,
+            0x1f => of_allocated(call, |facts| facts.independent())?,
+            0x10 | 0x1a => list(call, |_| true)?,
+            0x11 => of_allocated(call, |facts| facts.structure())?,
+            0x12 if nsid == ALL_NAMESPACES => return Err(Status::INVALID_FIELD),
+            0x12 if !is_valid(nsid) => return Err(Status::INVALID_NAMESPACE),
+            0x12 => identify::controllers(subsystem.controllers_with(nsid), first_controller),
             0x13 => identify::controllers(subsystem.controllers(), first_controller),
+            0x16 => identify::granularity(subsystem.namespaces.granule()),
             // Identifiers of endurance groups: one.
             0x19 => {
                 let group = call.sqe.dword(11) & 0xffff;
@@ -91,4 +65,62 @@ pub(super) const COMMAND: Command = Command {
         };
         Ok(call.reply(data))
     },
+    ..Command::BARE
 };
+
+fn controller(subsystem: &Subsystem, controller: &Controller) -> Vec<u8> {
+    let (about, is_discovery) = (&subsystem.about, controller.is_discovery);
+    let facts = ControllerFacts {
+        serial: &subsystem.serial,
+        model: &about.model,
+        firmware: FIRMWARE,
+        nqn: if is_discovery { DISCOVERY_NQN } else { &subsystem.nqn },
+        id: controller.id,
+        is_discovery,
+        capacity: about.bytes,
+        unallocated: subsystem.namespaces.unallocated(),
+        namespaces: if is_discovery { 0 } else { NAMESPACES_MAX },
+        in_capsule: IN_CAPSULE_BYTES,
+        queue_max: QUEUE_MAX,
+        optional_commands: optional(1, controller, about),
+        optional_admin: optional(0, controller, about),
+        sanitize: if subsystem.is_managed() { sanitize::CAPABILITIES } else { 0 },
+    };
+    let mut data = facts.structure();
+    if controller.is_function {
+        crate::vfio::config::of_function(&mut data);
+    }
+    data
+}
+
+fn facts(call: &Call<'_>, namespace: &Namespace) -> NamespaceFacts {
+    call.subsystem.namespace_facts(namespace, (call.health)().bytes_used)
+}
+
+/// A structure of a namespace that the controller has; zeros if it does not have it.
+fn of_active(call: &Call<'_>, structure: fn(&NamespaceFacts) -> Vec<u8>) -> Result<Vec<u8>, Status> {
+    match call.namespace() {
+        Ok(namespace) => Ok(structure(&facts(call, namespace))),
+        Err(Status::INVALID_FIELD) => Ok(vec![0; identify::BYTES]),
+        Err(status) => Err(status),
+    }
+}
+
+/// A structure of a namespace, whoever has it; zeros if there is none.
+fn of_allocated(call: &Call<'_>, structure: fn(&NamespaceFacts) -> Vec<u8>) -> Result<Vec<u8>, Status> {
+    if !is_valid(call.sqe.nsid()) {
+        return Err(Status::INVALID_NAMESPACE);
+    }
+    let found = call.subsystem.namespaces.get(call.sqe.nsid());
+    Ok(found.map_or_else(|| vec![0; identify::BYTES], |namespace| structure(&facts(call, namespace))))
+}
+
+/// Identifiers of namespaces above the one that the command names.
+fn list(call: &Call<'_>, of: impl Fn(&Namespace) -> bool) -> Result<Vec<u8>, Status> {
+    let above = call.sqe.nsid();
+    if above >= ALL_NAMESPACES - 1 {
+        return Err(Status::INVALID_NAMESPACE);
+    }
+    let all = call.subsystem.namespaces.iter().filter(|namespace| of(namespace));
+    Ok(identify::list(all.map(|namespace| namespace.id), above))
+}

@@ -5,8 +5,8 @@ use super::{Command, Outcome};
 pub(super) const COMMAND: Command = Command {
     opcode: 0x18,
     name: "Keep Alive",
-    effects: 0,
-    optional: 0,
     in_discovery: true,
+    while_sanitizing: true,
     run: |_| Ok(Outcome::nothing()),
+    ..Command::BARE
 };

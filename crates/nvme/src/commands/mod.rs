@@ -3,9 +3,11 @@
 //! A new command is a file that has a [`Command`], and its name in the list. Opcodes, what they change (log page 05h) and which
 //! optional commands there are (ONCS, OACS of identify) come from the list.
 
-use crate::subsystem::{Health, Place, Subsystem};
+use crate::chores::pieces;
+use crate::namespace::{Extent, Namespace, bit, is_valid};
+use crate::subsystem::{About, Controller, Health, Place, Subsystem};
 use crate::vfio::Change;
-use crate::wire::identify::{MDTS, RANGE_BYTES_MAX};
+use crate::wire::identify::MDTS;
 use crate::wire::{ALL_NAMESPACES, HOST_PAGE, Sqe, Status, put};
 
 /// A command of the list.
@@ -21,7 +23,29 @@ pub struct Command {
     pub optional: u16,
     /// Whether discovery controllers have it too.
     pub in_discovery: bool,
+    /// Whether it goes on while the drive is sanitized.
+    pub while_sanitizing: bool,
+    /// Whether it needs a drive on which what is deallocated reads as zeros.
+    pub needs_zeros: bool,
     run: fn(&mut Call<'_>) -> Result<Outcome, Status>,
+}
+
+impl Command {
+    /// A mandatory command that changes nothing.
+    const BARE: Self = Self {
+        opcode: 0,
+        name: "",
+        effects: 0,
+        optional: 0,
+        in_discovery: false,
+        while_sanitizing: false,
+        needs_zeros: false,
+        run: |_| Err(Status::INVALID_OPCODE),
+    };
+
+    fn is_there(&self, about: &About) -> bool {
+        about.trims_to_zeros || !self.needs_zeros
+    }
 }
 
 /// What a command changes: bits of the Commands Supported and Effects log.
@@ -32,8 +56,12 @@ pub mod effects {
     pub const CONTENT: u32 = 1 << 1;
     /// It changes what a namespace can do.
     pub const NAMESPACE: u32 = 1 << 2;
+    /// It changes which namespaces there are.
+    pub const INVENTORY: u32 = 1 << 3;
     /// No other command for the namespace may run beside it.
     pub const ALONE: u32 = 1 << 16;
+    /// No other command for any namespace may run beside it.
+    pub const ALL_ALONE: u32 = 2 << 16;
 }
 
 /// Makes the modules and the lists of commands: admin commands, I/O commands, and admin commands of a function on PCIe.
@@ -52,8 +80,9 @@ macro_rules! commands {
 }
 
 commands! {
-    admin: get_log_page, identify, abort, set_features, get_features, async_event_request, format_nvm, keep_alive;
-    io: read, write, flush, compare, write_zeroes, dataset_management, verify;
+    admin: get_log_page, identify, abort, set_features, get_features, async_event_request, namespace_management,
+        namespace_attachment, keep_alive, format_nvm, sanitize;
+    io: read, write, flush, compare, write_zeroes, dataset_management, verify, copy;
     function: create_io_submission_queue, create_io_completion_queue, delete_io_submission_queue, delete_io_completion_queue,
         doorbell_buffer_config;
 }
@@ -66,6 +95,8 @@ pub const READ: u8 = read::COMMAND.opcode;
 pub struct Io {
     /// What to do.
     pub op: Op,
+    /// The serial number of the namespace whose range it is; 0 if it is of none.
+    pub namespace: u32,
     /// The first byte.
     pub offset: u64,
     /// Bytes; 0 for a flush.
@@ -99,13 +130,24 @@ pub enum Outcome {
     /// The drive is asked; a read returns its data.
     Io(Io),
     /// The drive is asked for what was written, which is compared with the data of the command.
-    Compare(Io),
-    /// The drive is asked for each of these; there may be none.
+    Compare(Vec<Io>),
+    /// The drive is asked for each of these, which have their parts of the data in order; there may be none.
     Several(Vec<Io>),
+    /// The drive is asked for what is read, and then to write it.
+    Copy(Box<Copying>),
     /// It waits for an event.
     Held,
     /// The queues change, of a function on PCIe.
     Queues(Change),
+}
+
+/// What the drive is asked for a Copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Copying {
+    /// What is read, in order.
+    pub reads: Vec<Io>,
+    /// Where it is written.
+    pub writes: Vec<Io>,
 }
 
 impl Outcome {
@@ -120,6 +162,8 @@ impl Outcome {
 pub struct Call<'a> {
     pub(crate) subsystem: &'a mut Subsystem,
     pub(crate) place: Place,
+    /// The namespaces of the controller, as [`bit`]s.
+    pub(crate) attached: u64,
     pub(crate) sqe: &'a Sqe,
     pub(crate) data: &'a [u8],
     pub(crate) health: &'a dyn Fn() -> Health,
@@ -139,24 +183,27 @@ pub(crate) fn run(call: &mut Call<'_>) -> Result<Outcome, Status> {
     let [list, more] = lists(call.place.queue, controller);
     let command =
         list.iter().chain(more).find(|command| command.opcode == opcode && (command.in_discovery || !is_discovery));
-    let command = command.ok_or(Status::INVALID_OPCODE)?;
+    let command = command.filter(|command| command.is_there(&call.subsystem.about)).ok_or(Status::INVALID_OPCODE)?;
     if call.sqe.fuse() != 0 {
         return Err(Status::INVALID_FIELD);
+    }
+    if call.subsystem.sanitize.is_under_way() && !command.while_sanitizing {
+        return Err(Status::SANITIZING);
     }
     (command.run)(call)
 }
 
 /// The commands of a queue: those that every controller has, and those that only a function on PCIe has.
-fn lists(queue: u16, controller: &crate::Controller) -> [&'static [Command]; 2] {
+fn lists(queue: u16, controller: &Controller) -> [&'static [Command]; 2] {
     let more = if controller.is_function { FUNCTION } else { &[] };
     if queue == 0 { [ADMIN, more] } else { [IO, &[]] }
 }
 
 /// Log page 05h.
-pub(crate) fn effects_log(controller: &crate::Controller) -> Vec<u8> {
+pub(crate) fn effects_log(controller: &Controller, about: &About) -> Vec<u8> {
     let mut out = vec![0; 4096];
     for (queue, begins) in [(0, 0), (1, 1024)] {
-        for command in lists(queue, controller).into_iter().flatten() {
+        for command in lists(queue, controller).into_iter().flatten().filter(|command| command.is_there(about)) {
             let effects = command.effects | effects::SUPPORTED;
             put(&mut out, begins + 4 * usize::from(command.opcode), &effects.to_le_bytes());
         }
@@ -165,19 +212,35 @@ pub(crate) fn effects_log(controller: &crate::Controller) -> Vec<u8> {
 }
 
 /// Bits of the optional commands of a queue.
-pub(crate) fn optional(queue: u16, controller: &crate::Controller) -> u16 {
-    lists(queue, controller).into_iter().flatten().fold(0, |bits, command| bits | command.optional)
+pub(crate) fn optional(queue: u16, controller: &Controller, about: &About) -> u16 {
+    let there = lists(queue, controller).into_iter().flatten().filter(|command| command.is_there(about));
+    there.fold(0, |bits, command| bits | command.optional)
 }
 
 impl Call<'_> {
-    /// The namespace that the command names is the one that there is.
-    fn check_namespace(&self) -> Result<(), Status> {
-        if self.sqe.nsid() == self.subsystem.namespace.id { Ok(()) } else { Err(Status::INVALID_NAMESPACE) }
+    /// The namespace that the command names.
+    fn namespace(&self) -> Result<&Namespace, Status> {
+        self.namespace_of(self.sqe.nsid())
     }
 
-    /// The same, or all namespaces.
-    fn check_namespace_or_all(&self) -> Result<(), Status> {
-        if self.sqe.nsid() == ALL_NAMESPACES { Ok(()) } else { self.check_namespace() }
+    /// A namespace that the controller has.
+    ///
+    /// An identifier that no namespace can have is an invalid namespace; one that the controller does not have, a wrong field
+    /// (Base 2.1, section 3.2.1.5).
+    fn namespace_of(&self, nsid: u32) -> Result<&Namespace, Status> {
+        if !is_valid(nsid) {
+            return Err(Status::INVALID_NAMESPACE);
+        }
+        self.subsystem.namespaces.get(nsid).filter(|_| self.attached & bit(nsid) != 0).ok_or(Status::INVALID_FIELD)
+    }
+
+    /// The namespaces that the command names: one, or all that the controller has.
+    fn namespaces(&self) -> Result<Vec<u32>, Status> {
+        if self.sqe.nsid() != ALL_NAMESPACES {
+            return Ok(vec![self.namespace()?.id]);
+        }
+        let all = self.subsystem.namespaces.iter().map(|namespace| namespace.id);
+        Ok(all.filter(|nsid| self.attached & bit(*nsid) != 0).collect())
     }
 
     /// Nothing may be changed that is read only.
@@ -185,20 +248,15 @@ impl Call<'_> {
         if self.subsystem.about.is_read_only { Err(Status::WRITE_PROTECTED) } else { Ok(()) }
     }
 
-    /// The range of a command that names blocks in dwords 10 to 12, as bytes.
-    fn range(&self) -> Result<(u64, u32), Status> {
-        let shift = self.subsystem.block_shift();
-        let (first, blocks) = (self.sqe.first_block(), self.sqe.blocks());
-        let end = first.checked_add(blocks).ok_or(Status::LBA_OUT_OF_RANGE)?;
-        if end > self.subsystem.namespace.bytes >> shift {
-            return Err(Status::LBA_OUT_OF_RANGE);
-        }
-        Ok((first << shift, u32::try_from(blocks << shift).expect("65,536 blocks of 4 KiB at most")))
+    /// The range of a command that names blocks in dwords 10 to 12.
+    fn range(&self) -> Result<Range<'_>, Status> {
+        Range::of(self.namespace()?, self.sqe.first_block(), self.sqe.blocks())
     }
 
     /// The same for a command that moves data, which the host's SGL must fit.
-    fn range_with_data(&self, comes: bool) -> Result<(u64, u32), Status> {
-        let bytes = usize::try_from(self.sqe.blocks() << self.subsystem.block_shift()).unwrap_or(usize::MAX);
+    fn range_with_data<'n>(&self, namespace: &'n Namespace, comes: bool) -> Result<Range<'n>, Status> {
+        let blocks = self.sqe.blocks();
+        let bytes = usize::try_from(blocks << namespace.shift()).unwrap_or(usize::MAX);
         if bytes > TRANSFER_MAX {
             return Err(Status::INVALID_FIELD);
         }
@@ -206,7 +264,7 @@ impl Call<'_> {
         if given != bytes {
             return Err(Status::SGL_LENGTH);
         }
-        self.range()
+        Range::of(namespace, self.sqe.first_block(), blocks)
     }
 
     /// Bit 30 of dword 12, or a host that has switched the write cache off.
@@ -217,23 +275,10 @@ impl Call<'_> {
 
     fn has_write_cache(&self) -> bool {
         let controller = self.subsystem.controller(self.place.controller);
-        controller.is_none_or(|controller| controller.features.get(&0x06).copied().unwrap_or(1) & 1 != 0)
+        controller.is_none_or(|controller| controller.feature(0x06).unwrap_or(1) & 1 != 0)
     }
 
-    /// Cuts a range into pieces that the drive takes at once, between pages of the flash.
-    fn pieces(&self, op: Op, first: u64, bytes: u64) -> impl Iterator<Item = Io> + use<> {
-        let page = self.subsystem.about.page_bytes.clamp(1, RANGE_BYTES_MAX);
-        let most = RANGE_BYTES_MAX - RANGE_BYTES_MAX % page;
-        let end = first + bytes;
-        let piece = move |at: u64| {
-            let bytes = u32::try_from((end - at).min(most)).expect("a GiB at most");
-            Io { op, offset: at, bytes, is_durable: false }
-        };
-        let step = usize::try_from(most).expect("a GiB at most");
-        (first..end).step_by(step).map(piece)
-    }
-
-    fn controller(&mut self) -> Result<&mut crate::Controller, Status> {
+    fn controller(&mut self) -> Result<&mut Controller, Status> {
         self.subsystem.controller_mut(self.place.controller).ok_or(Status::SEQUENCE)
     }
 
@@ -241,5 +286,47 @@ impl Call<'_> {
     fn reply(&self, mut data: Vec<u8>) -> Outcome {
         data.truncate(self.sqe.sgl().length as usize);
         Outcome::Done(0, data)
+    }
+}
+
+/// Logical blocks of a namespace.
+#[derive(Clone, Copy, Debug)]
+struct Range<'a> {
+    namespace: &'a Namespace,
+    /// The first byte of the namespace.
+    first: u64,
+    bytes: u64,
+}
+
+impl<'a> Range<'a> {
+    fn of(namespace: &'a Namespace, first: u64, blocks: u64) -> Result<Self, Status> {
+        let end = first.checked_add(blocks).ok_or(Status::LBA_OUT_OF_RANGE)?;
+        if end > namespace.blocks() {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        let shift = namespace.shift();
+        Ok(Self { namespace, first: first << shift, bytes: blocks << shift })
+    }
+
+    /// What the drive is asked for it: one request, or one for each of its extents.
+    fn asks(&self, op: Op, is_durable: bool) -> Outcome {
+        if let [extent] = self.namespace.extents() {
+            let bytes = u32::try_from(self.bytes).expect("65,536 blocks of 4 KiB at most");
+            let (namespace, offset) = (self.namespace.serial, extent.first + self.first);
+            return Outcome::Io(Io { op, namespace, offset, bytes, is_durable });
+        }
+        let ios = self.ios(op, is_durable);
+        if let [io] = ios[..] { Outcome::Io(io) } else { Outcome::Several(ios) }
+    }
+
+    fn ios(&self, op: Op, is_durable: bool) -> Vec<Io> {
+        let io = |extent: Extent| Io {
+            op,
+            namespace: self.namespace.serial,
+            offset: extent.first,
+            bytes: u32::try_from(extent.bytes).expect("65,536 blocks of 4 KiB at most"),
+            is_durable,
+        };
+        self.namespace.locate(self.first, self.bytes).map(io).collect()
     }
 }

@@ -1,16 +1,10 @@
 //! Read (NVM Command Set 1.1, section 3.3.4).
 
-use super::{Command, Io, Op, Outcome};
+use super::{Command, Op};
 
 pub(super) const COMMAND: Command = Command {
     opcode: 0x02,
     name: "Read",
-    effects: 0,
-    optional: 0,
-    in_discovery: false,
-    run: |call| {
-        call.check_namespace()?;
-        let (offset, bytes) = call.range_with_data(false)?;
-        Ok(Outcome::Io(Io { op: Op::Read, offset, bytes, is_durable: false }))
-    },
+    run: |call| Ok(call.range_with_data(call.namespace()?, false)?.asks(Op::Read, false)),
+    ..Command::BARE
 };

@@ -2,7 +2,7 @@
 
 use super::{Command, Outcome};
 use crate::subsystem::IO_QUEUES_MAX;
-use crate::wire::Status;
+use crate::wire::{ALL_NAMESPACES, Status, u64_at};
 
 /// A feature.
 pub(super) struct Feature {
@@ -11,27 +11,42 @@ pub(super) struct Feature {
     /// Bits of dword 11 that may be set.
     pub allowed: u32,
     pub can_change: bool,
+    /// Whether each namespace has its own value.
+    pub of_namespace: bool,
+}
+
+/// The features that have more than a value.
+pub(super) mod id {
+    pub const POWER: u8 = 0x02;
+    pub const RECOVERY: u8 = 0x05;
+    pub const QUEUES: u8 = 0x07;
+    pub const TIMESTAMP: u8 = 0x0e;
+    pub const KEEP_ALIVE: u8 = 0x0f;
+    pub const HOST_BEHAVIOR: u8 = 0x16;
+    pub const HOST_IDENTIFIER: u8 = 0x81;
 }
 
 const fn feature(id: u8, default: u32, allowed: u32) -> Feature {
-    Feature { id, default, allowed, can_change: allowed != 0 }
+    Feature { id, default, allowed, can_change: true, of_namespace: id == id::RECOVERY }
 }
 
 /// Dword 11 of "number of queues": completion queues in bits 31:16, submission queues in bits 15:0, both counted from 0.
 const QUEUES: u32 = (IO_QUEUES_MAX as u32 - 1) << 16 | (IO_QUEUES_MAX as u32 - 1);
 
 pub(super) const FEATURES: &[Feature] = &[
-    feature(0x01, 0, u32::MAX),    // arbitration
-    feature(0x02, 0, 0x1f),        // power management
+    feature(0x01, 0, u32::MAX), // arbitration
+    feature(id::POWER, 0, 0x1f),
     feature(0x04, 343, 0x3f_ffff), // temperature threshold, kelvin
-    feature(0x05, 0, 0xffff),      // error recovery
-    feature(0x06, 1, 1),           // volatile write cache
-    feature(0x07, QUEUES, u32::MAX),
+    feature(id::RECOVERY, 0, 0xffff),
+    feature(0x06, 1, 1), // volatile write cache
+    feature(id::QUEUES, QUEUES, u32::MAX),
     feature(0x0a, 0, 1),        // write atomicity
     feature(0x0b, 0, u32::MAX), // events that are announced
-    feature(0x0f, 0, u32::MAX), // keep alive, milliseconds
-    feature(0x16, 0, u32::MAX), // host behavior
-    feature(0x81, 0, 0),        // host identifier, which Connect sets
+    feature(id::TIMESTAMP, 0, 0),
+    feature(id::KEEP_ALIVE, 0, u32::MAX), // milliseconds
+    feature(id::HOST_BEHAVIOR, 0, 0),
+    feature(0x17, 0, 1), // sanitize: how a wish that can't be met is answered
+    Feature { can_change: false, ..feature(id::HOST_IDENTIFIER, 0, 0) }, // Connect sets it
 ];
 
 /// Dword 10, bit 31: keep it over power cycles.
@@ -40,9 +55,8 @@ const SAVE: u32 = 1 << 31;
 pub(super) const COMMAND: Command = Command {
     opcode: 0x09,
     name: "Set Features",
-    effects: 0,
-    optional: 0,
     in_discovery: true,
+    while_sanitizing: true,
     run: |call| {
         let (id, value) = ((call.sqe.dword(10) & 0xff) as u8, call.sqe.dword(11));
         let feature = FEATURES.iter().find(|feature| feature.id == id).ok_or(Status::INVALID_FIELD)?;
@@ -52,30 +66,45 @@ pub(super) const COMMAND: Command = Command {
         if !feature.can_change {
             return Err(Status::NOT_CHANGEABLE);
         }
+        let nsid = call.sqe.nsid();
+        if !feature.of_namespace && nsid != 0 && nsid != ALL_NAMESPACES {
+            return Err(Status::NOT_OF_NAMESPACE);
+        }
         if value & !feature.allowed != 0 {
             return Err(Status::INVALID_FIELD);
         }
-        let data = call.data;
+        let (data, health) = (call.data, call.health);
         match id {
-            0x02 if value & 0x1f != 0 => return Err(Status::INVALID_FIELD), // there is one power state
-            0x07 => {
+            id::POWER if value & 0x1f != 0 => return Err(Status::INVALID_FIELD), // there is one power state
+            id::RECOVERY => {
+                for nsid in call.namespaces()? {
+                    call.controller()?.features.insert((id, nsid), value);
+                }
+                return Ok(Outcome::nothing());
+            }
+            id::QUEUES => {
                 let (submission, completion) = (value & 0xffff, value >> 16);
                 if submission == 0xffff || completion == 0xffff {
                     return Err(Status::INVALID_FIELD);
                 }
                 let given = submission.min(completion).min(u32::from(IO_QUEUES_MAX) - 1);
                 let given = given << 16 | given;
-                call.controller()?.features.insert(id, given);
+                call.controller()?.features.insert((id, 0), given);
                 return Ok(Outcome::Done(u64::from(given), Vec::new()));
             }
-            0x0f => call.controller()?.keep_alive_ms = value,
-            0x16 => {
+            id::TIMESTAMP => {
+                let set = u64_at(data.get(..8).ok_or(Status::SGL_LENGTH)?, 0) & 0xffff_ffff_ffff;
+                call.controller()?.timestamp = Some((set, health().power_on_ns));
+            }
+            id::KEEP_ALIVE => call.controller()?.keep_alive_ms = value,
+            id::HOST_BEHAVIOR => {
                 let behavior = data.get(..512).ok_or(Status::SGL_LENGTH)?;
                 call.controller()?.host_behavior.copy_from_slice(behavior);
             }
             _ => {}
         }
-        call.controller()?.features.insert(id, value);
+        call.controller()?.features.insert((id, 0), value);
         Ok(Outcome::nothing())
     },
+    ..Command::BARE
 };

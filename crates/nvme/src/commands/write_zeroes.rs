@@ -1,6 +1,6 @@
 //! Write Zeroes (NVM Command Set 1.1, section 3.3.8).
 
-use super::{Command, Io, Op, Outcome, effects};
+use super::{Command, Op, effects};
 
 /// Dword 12, bit 25: the blocks may be deallocated.
 const DEALLOCATE: u32 = 1 << 25;
@@ -10,13 +10,11 @@ pub(super) const COMMAND: Command = Command {
     name: "Write Zeroes",
     effects: effects::CONTENT,
     optional: 1 << 3,
-    in_discovery: false,
     run: |call| {
-        call.check_namespace()?;
+        call.namespace()?;
         call.check_writable()?;
-        let (offset, bytes) = call.range()?;
         let may_deallocate = call.sqe.dword(12) & DEALLOCATE != 0 && call.subsystem.about.trims_to_zeros;
-        let is_durable = call.is_durable();
-        Ok(Outcome::Io(Io { op: Op::WriteZeroes(may_deallocate), offset, bytes, is_durable }))
+        Ok(call.range()?.asks(Op::WriteZeroes(may_deallocate), call.is_durable()))
     },
+    ..Command::BARE
 };

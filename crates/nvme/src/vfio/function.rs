@@ -116,8 +116,20 @@ impl Function {
         Some(ready)
     }
 
-    fn has_room(&self) -> bool {
-        self.ready.len() < READY_MAX && self.window < TRANSFER_WINDOW
+    /// Ends the connection without a word: what was answered last can't be kept.
+    pub fn give_up<H: Host>(&mut self, queues: &mut Queues<H>) {
+        self.is_broken = true;
+        self.stop(queues);
+    }
+
+    fn has_room<H>(&self, queues: &Queues<H>) -> bool {
+        self.ready.len() < READY_MAX && self.window + queues.flights.gathered() < TRANSFER_WINDOW
+    }
+
+    /// Whether it has something to do that waits for no message: [`Function::feed`] is to be called again once requests have ended.
+    #[must_use]
+    pub fn has_more<H>(&self, queues: &Queues<H>) -> bool {
+        !queues.next.is_empty() || queues.flights.gathered() >= TRANSFER_WINDOW
     }
 
     /// Takes whole messages from the beginning of `input`, as long as there is room for what they ask, and fetches commands.
@@ -149,7 +161,7 @@ impl Function {
             queues.host.begin_message(length);
             self.take(queues, subsystem, &Message::parse(bytes));
             taken += length;
-            if !self.has_room() {
+            if !self.has_room(queues) {
                 break; // what is rung is not lost: the queues stay in the host's memory
             }
         }
@@ -162,9 +174,12 @@ impl Function {
         for (queue, sqe, status) in std::mem::take(&mut queues.failed) {
             subsystem.note_failure(Place { queue, ..self.place }, &sqe, status);
         }
+        if !queues.next.is_empty() {
+            queues.next.drain(..).for_each(|ready| self.push(ready));
+        }
         let mut entries = [0; BURST * SQE_BYTES];
         let mut idle = 0;
-        while queues.is_running() && self.has_room() && idle < queues.active.len() {
+        while queues.is_running() && self.has_room(queues) && idle < queues.active.len() {
             self.turn = if self.turn + 1 < queues.active.len() { self.turn + 1 } else { 0 };
             let queue = queues.active[self.turn];
             if let Err(wrong) = queues.look(queue) {
@@ -174,7 +189,7 @@ impl Function {
             idle = if count == 0 { idle + 1 } else { 0 };
             for sqe in entries[..count * SQE_BYTES].chunks_exact(SQE_BYTES) {
                 self.fetch(queues, subsystem, health, queue, &Sqe(sqe.try_into().expect("an entry was cut")));
-                if !self.has_room() {
+                if !self.has_room(queues) {
                     break;
                 }
             }
@@ -186,7 +201,8 @@ impl Function {
     pub fn tell_events<H: Host>(&mut self, queues: &mut Queues<H>, subsystem: &mut Subsystem) {
         let Some(controller) = subsystem.controller_mut(self.place.controller) else { return };
         while let Some((cid, event)) = controller.next_event() {
-            queues.complete(0, cid, u64::from(event), Status::SUCCESS);
+            let (result, status) = event.map_or_else(|status| (0, status), |event| (u64::from(event), Status::SUCCESS));
+            queues.complete(0, cid, result, status);
         }
     }
 
@@ -430,8 +446,8 @@ impl Function {
     fn stop<H: Host>(&mut self, queues: &mut Queues<H>) {
         queues.reset();
         self.window = 0;
-        for ready in self.ready.drain(..) {
-            queues.flights.ended(ready.flight, Status::SUCCESS);
+        for ready in self.ready.drain(..).chain(std::mem::take(&mut queues.next)) {
+            queues.flights.ended(ready.flight, Status::ABORTED, |_| unreachable!("nothing follows on what failed"));
         }
     }
 
@@ -439,10 +455,12 @@ impl Function {
     fn shut_down<H: Host>(&mut self, queues: &mut Queues<H>) {
         queues.is_enabled = false;
         let landing = Landing { queue: 0, number: 0, places: pointer::Places::default() };
-        let flight = queues.flights.begin(&Sqe([0; SQE_BYTES]), 1, None, landing);
-        queues.shutdown = Some(flight);
-        let io = Io { op: Op::Flush, offset: 0, bytes: 0, is_durable: false };
-        self.push(Ready { flight, io, data: Vec::new() });
+        let io = Io { op: Op::Flush, namespace: 0, offset: 0, bytes: 0, is_durable: false };
+        let Queues { flights, shutdown, .. } = queues;
+        flights.begin(&Sqe([0; SQE_BYTES]), Outcome::Io(io), Vec::new(), landing, |ready| {
+            *shutdown = Some(ready.flight);
+            self.push(ready);
+        });
     }
 
     /// The function is reset, as by its power.
@@ -511,23 +529,14 @@ impl Function {
                 places.write(&queues.host, &data).map_err(|reach| refused(subsystem, reach.into()))?;
                 return Ok(Some((result, Status::SUCCESS)));
             }
-            Outcome::Io(io) => {
-                let flight = queues.flights.begin(sqe, 1, None, landing);
-                let data = if io.op == Op::Write { data } else { Vec::new() };
-                self.push(Ready { flight, io, data });
-            }
-            Outcome::Compare(io) => {
-                let flight = queues.flights.begin(sqe, 1, Some(data), landing);
-                self.push(Ready { flight, io, data: Vec::new() });
-            }
-            Outcome::Several(ios) => {
-                let Ok(count @ 1..) = u32::try_from(ios.len()) else { return Ok(Some((0, Status::SUCCESS))) };
-                let flight = queues.flights.begin(sqe, count, None, landing);
-                ios.into_iter().for_each(|io| self.push(Ready { flight, io, data: Vec::new() }));
-            }
             Outcome::Queues(change) => {
                 self.change(queues, change).map_err(|status| refused(subsystem, status))?;
                 return Ok(Some((0, Status::SUCCESS)));
+            }
+            asks => {
+                if !queues.flights.begin(sqe, asks, data, landing, |ready| self.push(ready)) {
+                    return Ok(Some((0, Status::SUCCESS)));
+                }
             }
         }
         Ok(None)
@@ -565,15 +574,22 @@ fn bytes_of(subsystem: &Subsystem, queue: u16, sqe: &Sqe) -> usize {
                 .unwrap_or(usize::MAX)
         }
         (0, 0x09) => match sqe.dword(10) & 0xff {
+            0x0e => 8,   // timestamp
             0x16 => 512, // host behavior
             _ => 0,
         },
+        (0, 0x0d) if sqe.dword(10) & 0xf != 0 => 0, // a namespace that is deleted has no description
         // Those that create queues say where these are, and the others move a page at most.
         (0, _) if commands::FUNCTION.iter().any(|command| command.opcode == opcode) => 0,
         (0, _) if opcode & 3 != 0 => HOST_PAGE,
         (0, _) => 0,
-        (_, 0x01 | 0x02 | 0x05) => usize::try_from(sqe.blocks() << subsystem.block_shift()).unwrap_or(usize::MAX),
+        (_, 0x01 | 0x02 | 0x05) => {
+            // A namespace that is not there is refused by the command, whatever comes with it.
+            let shift = subsystem.namespaces().get(sqe.nsid()).map_or(0, crate::namespace::Namespace::shift);
+            usize::try_from(sqe.blocks() << shift).unwrap_or(usize::MAX)
+        }
         (_, 0x09) => ((sqe.dword(10) & 0xff) as usize + 1) * 16, // ranges of Dataset Management
+        (_, 0x19) => ((sqe.dword(12) & 0xff) as usize + 1) * 32, // those of Copy
         _ => 0,
     }
 }

@@ -7,7 +7,7 @@ use super::msix::Msix;
 use super::pointer::Places;
 use super::{Host, OutOfReach};
 use crate::commands::READ;
-use crate::flights::{Flights, Open};
+use crate::flights::{Flights, Open, Over, Ready};
 use crate::subsystem::IO_QUEUES_MAX;
 use crate::wire::identify::AERL;
 use crate::wire::{CQE_BYTES, Cqe, SQE_BYTES, Sqe, Status, put, u32_at};
@@ -100,6 +100,8 @@ pub struct Queues<H> {
     pub out: Vec<u8>,
     pub(super) msix: Msix,
     pub(super) flights: Flights<Landing>,
+    /// What follows on requests that have ended, and has not gone to the function.
+    pub(super) next: Vec<Ready>,
     submissions: Vec<Option<Submissions>>,
     completions: Vec<Option<Completions>>,
     /// Numbers of the submission queues that there are.
@@ -129,6 +131,7 @@ impl<H: Host> Queues<H> {
             out: Vec::new(),
             msix: Msix::default(),
             flights: Flights::default(),
+            next: Vec::new(),
             submissions: (0..QUEUES).map(|_| None).collect(),
             completions: (0..QUEUES).map(|_| None).collect(),
             active: Vec::new(),
@@ -400,10 +403,10 @@ impl<H: Host> Queues<H> {
         completions.waiting.push_back(Cqe { result, sq_head, queue, cid, status });
     }
 
-    /// Where the data of a read are to be put. [`Queues::ended`] follows at once.
-    pub fn data(&mut self, flight: u32, length: usize) -> &mut [u8] {
-        if self.flights.is_compare(flight) {
-            return self.flights.found(length);
+    /// Where the data of a read are to be put, which begin at `at` in those of its command. [`Queues::ended`] follows at once.
+    pub fn data(&mut self, flight: u32, at: u32, length: usize) -> &mut [u8] {
+        if self.flights.gather(flight, at, length).is_some() {
+            return self.flights.gather(flight, at, length).expect("it was there");
         }
         self.found.resize(length, 0);
         &mut self.found
@@ -411,21 +414,27 @@ impl<H: Host> Queues<H> {
 
     /// A request of a command has ended, with a status.
     pub fn ended(&mut self, at: u32, status: Status) {
-        let Some((flight, mut status)) = self.flights.ended(at, status) else { return };
+        let Landing { queue, number, .. } = self.flights.get(at).with;
+        let is_there = self.submissions[usize::from(queue)].as_ref().is_some_and(|found| found.number == number);
+        // Nothing follows on a command whose queue is gone.
+        let status = if is_there { status } else { Status::ABORTED };
+        let Self { flights, next, .. } = self;
+        let Some(Over { sqe, mut status, data, with }) = flights.ended(at, status, |ready| next.push(ready)) else {
+            return;
+        };
         if self.shutdown == Some(at) {
             self.shutdown = None;
         }
-        let Landing { queue, number, places } = flight.with;
-        let is_there = self.submissions[usize::from(queue)].as_ref().is_some_and(|found| found.number == number);
         if !is_there {
             return;
         }
-        if status.is_ok() && flight.sqe.opcode() == READ {
-            status = places.write(&self.host, &self.found).map_or_else(Status::from, |()| status);
+        if status.is_ok() && sqe.opcode() == READ {
+            let found = data.as_ref().unwrap_or(&self.found);
+            status = with.places.write(&self.host, found).map_or_else(Status::from, |()| status);
         }
-        self.complete(queue, flight.sqe.cid(), 0, status);
+        self.complete(queue, sqe.cid(), 0, status);
         if !status.is_ok() {
-            self.failed.push((queue, flight.sqe, status));
+            self.failed.push((queue, sqe, status));
         }
     }
 

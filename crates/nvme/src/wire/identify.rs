@@ -1,6 +1,6 @@
 //! The structures that Identify returns (Base 2.1, section 5.1.13; NVM Command Set 1.1, section 4.1.5).
 
-use super::{put, put_text};
+use super::{HOST_PAGE, put, put_text};
 
 /// Bytes of every structure.
 pub const BYTES: usize = 4096;
@@ -16,6 +16,10 @@ pub const KAS: u16 = 1;
 pub const ELPE: u8 = 63;
 /// The largest range of a Dataset Management command, in bytes.
 pub const RANGE_BYTES_MAX: u64 = 1 << 30;
+/// Ranges of a Dataset Management command that are looked at: a limit tells fewer than the 256 that fit.
+pub const RANGES_MAX: u8 = 255;
+/// Source ranges of a Copy command, which fill a page of the host's memory.
+pub const COPY_RANGES_MAX: u8 = 128;
 
 /// What a controller says of itself.
 #[derive(Clone, Debug)]
@@ -32,8 +36,10 @@ pub struct ControllerFacts<'a> {
     pub id: u16,
     /// Whether it only tells where others are.
     pub is_discovery: bool,
-    /// Bytes of the NVM.
+    /// Bytes of the NVM, and those of no namespace.
     pub capacity: u64,
+    /// See [`Self::capacity`].
+    pub unallocated: u64,
     /// The largest namespace identifier.
     pub namespaces: u32,
     /// Bytes of data that a capsule takes.
@@ -44,6 +50,8 @@ pub struct ControllerFacts<'a> {
     pub optional_commands: u16,
     /// What the list of commands makes of OACS.
     pub optional_admin: u16,
+    /// SANICAP.
+    pub sanitize: u32,
 }
 
 impl ControllerFacts<'_> {
@@ -58,8 +66,8 @@ impl ControllerFacts<'_> {
         put(&mut out, 78, &self.id.to_le_bytes());
         put(&mut out, 80, &VERSION.to_le_bytes());
         put(&mut out, 92, &(1u32 << 8).to_le_bytes()); // OAES: changed namespaces
-        // CTRATT: host identifiers of 128 bits; endurance groups; keep-alive that any command renews.
-        put(&mut out, 96, &(1u32 | 1 << 4 | 1 << 6).to_le_bytes());
+        // CTRATT: host identifiers of 128 bits; endurance groups; keep-alive that any command renews; namespace granularity.
+        put(&mut out, 96, &(1u32 | 1 << 4 | 1 << 6 | 1 << 7).to_le_bytes());
         out[111] = if self.is_discovery { 2 } else { 1 };
         put(&mut out, 256, &self.optional_admin.to_le_bytes());
         out[258] = 3; // ACL
@@ -70,15 +78,20 @@ impl ControllerFacts<'_> {
         put(&mut out, 266, &343u16.to_le_bytes()); // WCTEMP, kelvin
         put(&mut out, 268, &353u16.to_le_bytes()); // CCTEMP, kelvin
         put(&mut out, 280, &u128::from(self.capacity).to_le_bytes());
+        put(&mut out, 296, &u128::from(self.unallocated).to_le_bytes());
         put(&mut out, 320, &KAS.to_le_bytes());
+        put(&mut out, 328, &self.sanitize.to_le_bytes());
         put(&mut out, 340, &1u16.to_le_bytes()); // ENDGIDMAX
         out[512] = 0x66; // SQES
         out[513] = 0x44; // CQES
         put(&mut out, 514, &self.queue_max.to_le_bytes());
         put(&mut out, 516, &self.namespaces.to_le_bytes());
-        put(&mut out, 520, &self.optional_commands.to_le_bytes());
+        // ONCS: beside commands, which value of a feature is got may be selected, and there is a timestamp.
+        put(&mut out, 520, &(self.optional_commands | 1 << 4 | 1 << 6).to_le_bytes());
         out[524] = 0; // FNA: formatting concerns one namespace
         out[525] = 1 | 3 << 1; // VWC: there is one, and a flush may name all namespaces
+        // AWUN, AWUPF (526, 528) stay 0: one block, whatever its size; namespaces tell more.
+        put(&mut out, 534, &(1u16 | 1 << 2).to_le_bytes()); // OCFS: formats 0h and 2h of Copy
         put(&mut out, 536, &(1u32 | 1 << 20).to_le_bytes()); // SGLS: no alignment; offsets in a capsule
         put(&mut out, 540, &self.namespaces.to_le_bytes());
         let nqn = self.nqn.as_bytes();
@@ -99,14 +112,20 @@ pub struct NamespaceFacts {
     pub blocks: u64,
     /// Blocks that hold data.
     pub used: u64,
+    /// Bytes of the drive that it takes.
+    pub capacity: u64,
     /// Its formats: powers of two of bytes.
     pub formats: &'static [u8],
     /// Which of them it has.
     pub format: u8,
     /// Bytes of a page of the flash, what the host should write and trim in.
     pub page_bytes: u64,
+    /// How long a write may be that no loss of power tears, if it crosses no multiple of that; none if any may.
+    pub untorn_bytes: Option<u64>,
     /// Whether a read of what was trimmed gives zeros.
     pub trims_to_zeros: bool,
+    /// Whether several controllers may have it.
+    pub is_shared: bool,
     /// Never the same for two namespaces.
     pub nguid: [u8; 16],
 }
@@ -122,22 +141,31 @@ impl NamespaceFacts {
         let shift = self.formats[usize::from(self.format)];
         let preferred = u16::try_from((self.page_bytes >> shift).max(1) - 1).unwrap_or(0);
         let is_whole = self.page_bytes.is_multiple_of(1 << shift);
-        out[24] = if is_whole { 1 << 4 } else { 0 }; // NSFEAT: preferred sizes
-        out[25] = u8::try_from(self.formats.len() - 1).expect("formats are few");
+        out[24] = 1 << 1 | if is_whole { 1 << 4 } else { 0 }; // NSFEAT: untorn writes of its own; preferred sizes
         out[26] = self.format;
-        out[30] = 1; // NMIC: several controllers may have it
+        out[30] = u8::from(self.is_shared); // NMIC
         // DLFEAT: deallocated blocks read as zeros, and Write Zeroes may deallocate.
         out[33] = if self.trims_to_zeros { 1 | 1 << 3 } else { 0 };
-        put(&mut out, 48, &u128::from(self.blocks << shift).to_le_bytes());
+        // What a loss of power leaves whole (NAWUPF), commands that meet do too (NAWUN), within the same boundaries (NABSN, NABSPF).
+        // All count from 0, and 0 stands for the one block of the controller, or for no boundary.
+        let untorn = self.untorn_bytes.map_or(HOST_PAGE << MDTS, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let untorn = u16::try_from((untorn >> shift).saturating_sub(1)).unwrap_or(u16::MAX);
+        [34, 36].iter().for_each(|at| put(&mut out, *at, &untorn.to_le_bytes()));
+        if self.untorn_bytes.is_some() {
+            [40, 44].iter().for_each(|at| put(&mut out, *at, &untorn.to_le_bytes()));
+        }
+        put(&mut out, 48, &u128::from(self.capacity).to_le_bytes());
         if is_whole {
             [64, 66, 68, 70, 72].iter().for_each(|at| put(&mut out, *at, &preferred.to_le_bytes()));
         }
+        // MSSRL, MCL, MSRC: what a Copy may move is what a transfer may.
+        let copied = (HOST_PAGE << MDTS) >> shift;
+        put(&mut out, 74, &u16::try_from(copied).unwrap_or(u16::MAX).to_le_bytes());
+        put(&mut out, 76, &u32::try_from(copied).unwrap_or(u32::MAX).to_le_bytes());
+        out[80] = COPY_RANGES_MAX - 1;
         put(&mut out, 102, &1u16.to_le_bytes()); // ENDGID
         put(&mut out, 104, &self.nguid);
-        for (at, shift) in self.formats.iter().enumerate() {
-            out[128 + 4 * at + 2] = *shift;
-            out[128 + 4 * at + 3] = if *shift == 9 { 1 } else { 0 }; // RP: blocks of 4 KiB are the best
-        }
+        put_formats(&mut out, self.formats);
         out
     }
 
@@ -145,7 +173,7 @@ impl NamespaceFacts {
     #[must_use]
     pub fn independent(&self) -> Vec<u8> {
         let mut out = vec![0; BYTES];
-        out[1] = 1; // NMIC
+        out[1] = u8::from(self.is_shared); // NMIC
         put(&mut out, 12, &1u16.to_le_bytes()); // ENDGID
         out[14] = 1; // NSTAT: ready
         out
@@ -164,12 +192,41 @@ impl NamespaceFacts {
     }
 }
 
+/// The formats in CNS 00h.
+fn put_formats(out: &mut [u8], formats: &[u8]) {
+    out[25] = u8::try_from(formats.len() - 1).expect("formats are few");
+    for (at, shift) in formats.iter().enumerate() {
+        out[128 + 4 * at + 2] = *shift;
+        out[128 + 4 * at + 3] = if *shift == 9 { 1 } else { 0 }; // RP: blocks of 4 KiB are the best
+    }
+}
+
+/// CNS 00h for no namespace: what all have in common.
+#[must_use]
+pub fn common_namespace(formats: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; BYTES];
+    put_formats(&mut out, formats);
+    out
+}
+
+/// CNS 16h: in what sizes namespaces should be created, in bytes.
+#[must_use]
+pub fn granularity(bytes: u64) -> Vec<u8> {
+    let mut out = vec![0; BYTES];
+    put(&mut out, 32, &bytes.to_le_bytes());
+    put(&mut out, 40, &bytes.to_le_bytes());
+    out
+}
+
 /// CNS 06h of the NVM command set (figure 119): limits of what moves no data.
 #[must_use]
-pub fn nvm_controller(block_shift: u8) -> Vec<u8> {
+pub fn nvm_controller() -> Vec<u8> {
     let mut out = vec![0; BYTES];
-    let blocks = u32::try_from(RANGE_BYTES_MAX >> block_shift).expect("blocks are 512 bytes at least");
+    // Namespaces may have blocks of different sizes; that of the largest blocks is a limit for all.
+    let blocks = u32::try_from(RANGE_BYTES_MAX >> 12).expect("a GiB has few blocks");
+    out[3] = RANGES_MAX; // DMRL
     put(&mut out, 4, &blocks.to_le_bytes()); // DMRSL
+    put(&mut out, 8, &u64::MAX.to_le_bytes()); // DMSL
     out
 }
 

@@ -3,6 +3,10 @@
 use super::{Status, put, put_text};
 use crate::subsystem::Health;
 
+/// The page that lists namespaces that have changed: 1,024 identifiers at most, as identify lists them.
+pub const CHANGED_NAMESPACES: u8 = 0x04;
+/// The page that tells of the most recent sanitize operation.
+pub const SANITIZE: u8 = 0x81;
 /// The unit of SMART, which is rounded up: 1,000 sectors.
 const DATA_UNIT: u64 = 512_000;
 /// The unit of an endurance group.

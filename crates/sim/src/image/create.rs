@@ -58,11 +58,11 @@ impl Creating {
         Ok(Self { file, path: path.to_owned(), temporary })
     }
 
-    /// Writes what the chips hold, and gives the image its name.
+    /// Writes what the chips hold and what is kept with the drive, and gives the image its name.
     pub fn finish(
         self,
         header: &Header,
-        (geometry, medium): (&Geometry, &Medium),
+        (geometry, medium, kept): (&Geometry, &Medium, &[u8]),
         mut cancelled: impl FnMut() -> bool,
     ) -> Result<Image, ImageError> {
         let cant = |why: &str| ImageError::new(&self.path, &format!("can't be written: {why}"), "");
@@ -79,6 +79,9 @@ impl Creating {
                 return Err(cant("given up"));
             }
             image.put_whole_block(block, medium).map_err(|why| cant(&why))?;
+        }
+        if !kept.is_empty() {
+            image.put_kept(kept).map_err(|why| cant(&why))?;
         }
         image.epoch += 1;
         self.file.sync_all().map_err(|error| cant(&system_says(&error)))?;

@@ -1,6 +1,6 @@
 //! Which drive an image is of.
 
-use super::layout::HEADER_BYTES;
+use super::layout::HEADER_MAX;
 use super::{ImageError, record};
 use flashwright_block::Seed;
 use flashwright_nand::Geometry;
@@ -55,8 +55,8 @@ impl Header {
         let mut bytes = [MAGIC, &length.to_le_bytes(), &text].concat();
         let sum = xxh3_64(&bytes);
         bytes.extend(sum.to_le_bytes());
-        if bytes.len() as u64 > HEADER_BYTES {
-            return Err(format!("the drive's description takes {length} bytes, expected {HEADER_BYTES} at most"));
+        if bytes.len() as u64 > HEADER_MAX {
+            return Err(format!("the drive's description takes {length} bytes, expected {HEADER_MAX} at most"));
         }
         Ok((bytes, sum))
     }

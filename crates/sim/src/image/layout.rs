@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   0        header: the drive, its seed, its geometry
+//!   192 KiB  two places of 32 KiB for what the owner of the drive keeps with it, written by turns
 //!   256 KiB  a slot of 64 B for each block
 //!            a slot of 128 B for each page: its spare area
 //!            a place for the content of each page
@@ -15,6 +16,10 @@ use flashwright_nand::{BlockId, Geometry, Ppn};
 
 /// Bytes of the header's place.
 pub const HEADER_BYTES: u64 = 256 << 10;
+/// Bytes of a place for what the owner of the drive keeps with it.
+pub const KEPT_BYTES: usize = 32 << 10;
+/// Bytes that the header may take.
+pub const HEADER_MAX: u64 = HEADER_BYTES - 2 * KEPT_BYTES as u64;
 /// Bytes of a block's slot.
 pub const BLOCK_SLOT: usize = 64;
 /// Bytes of a page's slot. It never crosses a sector, so that a disk writes it whole or not at all.
@@ -34,6 +39,11 @@ impl Layout {
         let page_slots = aligned(HEADER_BYTES + u64::from(geometry.blocks()) * BLOCK_SLOT as u64);
         let contents = aligned(page_slots + u64::from(geometry.pages()) * PAGE_SLOT as u64);
         Self { geometry: *geometry, page_slots, contents }
+    }
+
+    /// The place for what is kept the `number`th time.
+    pub fn kept_slot(number: u64) -> u64 {
+        HEADER_MAX + number % 2 * KEPT_BYTES as u64
     }
 
     /// The slot of a block.

@@ -2,8 +2,8 @@
 
 use super::ImageError;
 use super::header::Header;
-use super::layout::{BLOCK_SLOT, HEADER_BYTES, Layout, PAGE_SLOT};
-use super::record::{BlockRecord, Content, PageRecord, Place, Slot, unseal};
+use super::layout::{BLOCK_SLOT, HEADER_BYTES, KEPT_BYTES, Layout, PAGE_SLOT};
+use super::record::{BlockRecord, Content, KeptRecord, PageRecord, Place, Slot, unseal};
 use super::writer::{Block, Image};
 use flashwright_block::Seed;
 use flashwright_ftl::durable::{Medium, MediumBlock, PageState, Programmed};
@@ -44,6 +44,7 @@ impl Image {
             let what = format!("the file has {length} B, expected {}: its end is lost", layout.length());
             return Err(ImageError::damaged(path, &what));
         }
+        let kept = kept_in(&bytes, sum).ok_or_else(|| ImageError::damaged(path, "what is kept with the drive"))?;
         let mut reading = Reading { file: &file, path, layout, sum, epoch: 0, torn: Vec::new() };
         let (mut blocks, mut found) = (Vec::new(), Vec::new());
         for block in (0..geometry.blocks()).map(BlockId) {
@@ -56,9 +57,25 @@ impl Image {
         }
         let (epoch, torn) = (reading.epoch + 1, reading.torn);
         let mut image = Self::of((file, path), (layout, sum), epoch, blocks);
+        image.kept = kept;
         image.settle(&torn).map_err(|why| ImageError::new(path, &format!("can't be written: {why}"), ""))?;
         Ok((image, Medium::found(&geometry, found)))
     }
+}
+
+/// What was last kept, in the first bytes of a file. A place that is damaged was being written when the machine failed, which nobody
+/// was told to have been done. None if both are.
+fn kept_in(bytes: &[u8], sum: u64) -> Option<KeptRecord> {
+    let of = |number: u64| {
+        let offset = Layout::kept_slot(number);
+        let slot = &bytes[usize::try_from(offset).ok()?..][..KEPT_BYTES];
+        match unseal::<KeptRecord>(slot, Place { image: sum, offset }) {
+            Slot::Empty => Some(KeptRecord::default()),
+            Slot::Holds(found, _) => Some(found),
+            Slot::Damaged => None,
+        }
+    };
+    [of(0), of(1)].into_iter().flatten().max_by_key(|found| found.number)
 }
 
 struct Reading<'a> {

@@ -27,6 +27,14 @@ pub struct BlockRecord {
     pub is_dying: bool,
 }
 
+/// What the owner of the drive keeps with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptRecord {
+    /// How often something was kept.
+    pub number: u64,
+    pub bytes: Vec<u8>,
+}
+
 /// Where the content of a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Content {

@@ -64,7 +64,7 @@ fn geometry() -> Geometry {
 
 fn create(path: &Path, medium: &Medium) -> Image {
     let header = Header::new(&config(), Seed(1));
-    Creating::begin(path).unwrap().finish(&header, (&geometry(), medium), || false).unwrap()
+    Creating::begin(path).unwrap().finish(&header, (&geometry(), medium, &[]), || false).unwrap()
 }
 
 fn open(path: &Path) -> Result<(Image, Vec<MediumBlock>), String> {
@@ -357,18 +357,62 @@ fn a_page_that_no_sync_covered_may_be_torn() {
 }
 
 #[test]
+fn what_is_kept_is_there_again_whole_or_as_before() {
+    let folder = Folder::new();
+    let header = Header::new(&config(), Seed(1));
+    let make = |kept: &[u8]| {
+        let _ = std::fs::remove_file(folder.file());
+        let creating = Creating::begin(&folder.file()).unwrap();
+        creating.finish(&header, (&geometry(), &Medium::new(&geometry()), kept), || false).unwrap()
+    };
+    let kept = || {
+        let (image, _) = Image::open(&folder.file(), &config(), Seed(1), || false).map_err(|error| error.what)?;
+        Ok::<_, String>(image.kept().to_vec())
+    };
+    drop(make(&[]));
+    assert_eq!(kept(), Ok(Vec::new()));
+    let mut image = make(&[1; 3000]);
+    let before = std::fs::read(folder.file()).unwrap();
+    image.keep(&[2; 9000]).unwrap();
+    drop(image);
+    let after = std::fs::read(folder.file()).unwrap();
+    assert_eq!(kept(), Ok(vec![2; 9000]));
+    // The machine fails before the sync: each sector is as before or as after.
+    let mut rng = Seed(5).stream("sectors");
+    let mut older = 0;
+    for _ in 0..200 {
+        let mut mixed = after.clone();
+        for (now, then) in mixed.chunks_mut(512).zip(before.chunks(512)) {
+            if chance(&mut rng, 0.05) {
+                now.copy_from_slice(then);
+            }
+        }
+        std::fs::write(folder.file(), &mixed).unwrap();
+        let found = kept().unwrap();
+        assert!(found == [1; 3000] || found == [2; 9000]);
+        older += u32::from(found == [1; 3000]);
+    }
+    assert!((20..180).contains(&older), "{older}");
+    let mut damaged = after;
+    [(192 << 10) + 100, (224 << 10) + 100].into_iter().for_each(|at: usize| damaged[at] ^= 1);
+    std::fs::write(folder.file(), &damaged).unwrap();
+    assert!(kept().unwrap_err().contains("what is kept with the drive"));
+    assert!(make(&[]).keep(&[3; 33 << 10]).is_err(), "more than fits");
+}
+
+#[test]
 fn an_image_serves_one_at_a_time_and_appears_whole() {
     let folder = Folder::new();
     let creating = Creating::begin(&folder.file()).unwrap();
     assert!(!folder.file().exists(), "nothing is there yet");
     let header = Header::new(&config(), Seed(1));
-    let image = creating.finish(&header, (&geometry(), &Medium::new(&geometry())), || false).unwrap();
+    let image = creating.finish(&header, (&geometry(), &Medium::new(&geometry()), &[]), || false).unwrap();
     assert!(open(&folder.file()).unwrap_err().ends_with("in use by another server"));
     assert!(Creating::begin(&folder.file()).unwrap_err().to_string().ends_with("exists already"));
     drop(image);
     assert!(open(&folder.file()).is_ok());
     let given_up = Creating::begin(&folder.0.join("other.img")).unwrap();
-    let why = given_up.finish(&header, (&geometry(), &Medium::new(&geometry())), || true).unwrap_err();
+    let why = given_up.finish(&header, (&geometry(), &Medium::new(&geometry()), &[]), || true).unwrap_err();
     assert!(why.to_string().contains("given up"));
     let left: Vec<_> = std::fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["drive.img"], "nothing half-written is left");

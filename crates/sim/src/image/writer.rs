@@ -1,8 +1,8 @@
 //! Writes changes of the chips to an image.
 
 use super::ImageError;
-use super::layout::{BLOCK_SLOT, Layout, PAGE_SLOT};
-use super::record::{BlockRecord, PageRecord, Place, seal};
+use super::layout::{BLOCK_SLOT, KEPT_BYTES, Layout, PAGE_SLOT};
+use super::record::{BlockRecord, KeptRecord, PageRecord, Place, seal};
 use flashwright_block::system_says;
 use flashwright_ftl::durable::{Mirror, PageState, Programmed};
 use flashwright_nand::{BlockId, Ppn};
@@ -42,6 +42,7 @@ pub(crate) struct Image {
     /// Whether a page was.
     has_programmed: bool,
     journal: Vec<u8>,
+    pub(super) kept: KeptRecord,
     failure: Option<String>,
 }
 
@@ -70,6 +71,7 @@ impl Image {
             is_unsynced: true, // who wrote it may have been killed before a sync
             has_programmed: true,
             journal: Vec::new(),
+            kept: KeptRecord::default(),
             failure: None,
         }
     }
@@ -121,6 +123,22 @@ impl Image {
         let (mut slot, offset) = ([0; BLOCK_SLOT], self.layout.block_slot(block));
         seal(record, &mut slot, self.place(offset))?;
         self.write(&slot, offset)
+    }
+
+    /// What was last kept.
+    pub fn kept(&self) -> &[u8] {
+        &self.kept.bytes
+    }
+
+    /// Writes what is kept, beside what was kept before.
+    pub(super) fn put_kept(&mut self, what: &[u8]) -> Result<(), String> {
+        let record = KeptRecord { number: self.kept.number + 1, bytes: what.to_vec() };
+        let (mut slot, offset) = (vec![0; KEPT_BYTES], Layout::kept_slot(record.number));
+        seal(&record, &mut slot, self.place(offset))?;
+        self.write(&slot, offset)?;
+        self.kept = record;
+        self.is_unsynced = true;
+        Ok(())
     }
 
     /// Files what is known of a block already now.
@@ -255,6 +273,11 @@ impl Mirror for Image {
             image.blocks[block.index()].now.is_retired = true;
             image.refile(block, |filed| filed.is_retired = true)
         });
+    }
+
+    fn keep(&mut self, what: &[u8]) -> Result<(), String> {
+        self.attempt(|image| image.put_kept(what).and_then(|()| image.make_last()));
+        self.failure.clone().map_or(Ok(()), Err)
     }
 
     fn sync(&mut self) -> Result<(), String> {

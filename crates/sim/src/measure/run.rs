@@ -249,7 +249,9 @@ impl Measurement {
     fn end_window(&mut self, ssd: &Ssd) {
         let now = self.counts(ssd);
         let start = std::mem::replace(&mut self.window_start, now);
-        let collections = now.collections - start.collections;
+        // A mount begins the scheme's counts anew: then these are since the mount.
+        let since = |now: u64, start: u64| now.checked_sub(start).unwrap_or(now);
+        let collections = since(now.collections, start.collections);
         let victim_pages = collections * u64::from(ssd.flash().geometry().pages_per_block());
         let mut flash = FlashWindow {
             pages_read: now.pages_read - start.pages_read,
@@ -259,7 +261,8 @@ impl Measurement {
             reads_flash: now.reads - start.reads,
             erases: now.erases - start.erases,
             collections,
-            victim_pages_valid: victim_pages.saturating_sub(now.victim_pages_invalid - start.victim_pages_invalid),
+            victim_pages_valid: victim_pages
+                .saturating_sub(since(now.victim_pages_invalid, start.victim_pages_invalid)),
             blocks_worn_out: u64::from(ssd.flash().nand().blocks_retired()),
             energy_nj: now.energy_nj - start.energy_nj,
         };

@@ -40,6 +40,8 @@ pub struct LiveRun {
     completed: u64,
     started_cpu_s: f64,
     pub(super) image: Option<LiveImage>,
+    /// See [`LiveRun::kept`].
+    pub(super) kept: Vec<u8>,
     /// What people should know, and have not been told.
     pub(super) notes: Vec<String>,
     /// After how many pages trimmed it is looked whether trims have emptied the drive.
@@ -106,7 +108,15 @@ impl LiveRun {
         while run.phase == Phase::Precondition && !cancelled() {
             run.step_precondition(STEP)?;
         }
-        Ok(Self { run, completed: 0, started_cpu_s: cpu_seconds(), image: None, notes: Vec::new(), look_at_trims: 1 })
+        Ok(Self {
+            run,
+            completed: 0,
+            started_cpu_s: cpu_seconds(),
+            image: None,
+            kept: Vec::new(),
+            notes: Vec::new(),
+            look_at_trims: 1,
+        })
     }
 
     /// The drive.
@@ -185,6 +195,23 @@ impl LiveRun {
         self.ssd().sectors_per_page() * SECTOR_BYTES
     }
 
+    /// How long a write may be to survive a loss of power as a whole or not at all, if it crosses no multiple of that; none if any
+    /// write does.
+    ///
+    /// A page of the flash is programmed or it is not. A controller that buffers in smaller entries hands them on one by one. Where
+    /// capacitors keep what the drive has taken, and no controller hands on a write in parts, nothing is torn.
+    #[must_use]
+    pub fn untorn_bytes(&self) -> Option<u64> {
+        let config = self.ssd().config();
+        let (controller, page) = (&config.controller, self.page_bytes());
+        if self.ssd().is_power_protected() && controller.is_off() {
+            return None;
+        }
+        let entry = controller.write_buffer.entry.0;
+        let is_split = controller.write_buffer.size.0 > 0 && entry > 0;
+        Some(if is_split { greatest_common_divisor(page, entry) } else { page })
+    }
+
     /// The figures of this moment; cheap enough to be asked for every second.
     #[must_use]
     pub fn figures(&self) -> LiveFigures {
@@ -251,6 +278,10 @@ impl LiveRun {
             self.look_at_trims = u64::MAX;
         }
     }
+}
+
+fn greatest_common_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
 /// What a mount did, with the names that programs know.

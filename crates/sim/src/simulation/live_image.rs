@@ -44,9 +44,11 @@ impl LiveRun {
                 return Err(ImageError::new(path, &what, hint).into());
             }
             let (image, mut medium) = Image::open(path, config, seed, &mut cancelled)?;
+            let kept = image.kept().to_vec();
             medium.mirror_to(Box::new(image));
             let mounted = ssd.take_over(medium).map_err(|error| ImageError::new(path, &error.to_string(), ""))?;
             let mut run = Self::on(ssd, seed, wanted, cancelled)?;
+            run.kept = kept;
             run.notes.push(format!(
                 "image {}: mounted, with {} pages of data and {} that can't be read",
                 path.display(),
@@ -59,7 +61,7 @@ impl LiveRun {
             let mut run = Self::on(ssd, seed, wanted, &mut cancelled)?;
             let ssd = run.run.machine.ssd_mut();
             if let Some(medium) = ssd.medium_mut() {
-                let image = creating.finish(&Header::new(config, seed), (&config.layout(), medium), cancelled)?;
+                let image = creating.finish(&Header::new(config, seed), (&config.layout(), medium, &[]), cancelled)?;
                 medium.mirror_to(Box::new(image));
             }
             run
@@ -82,9 +84,28 @@ impl LiveRun {
         let Some(medium) = copy.medium() else { return Ok(0) };
         let header = Header::new(copy.config(), seed);
         let made = Creating::begin(path)
-            .and_then(|creating| creating.finish(&header, (&copy.config().layout(), medium), || false));
+            .and_then(|creating| creating.finish(&header, (&copy.config().layout(), medium, &self.kept), || false));
         made.map_err(|error| error.to_string())?;
         Ok(medium.blocks().iter().map(|block| block.pages.len() as u64).sum())
+    }
+
+    /// What was last kept with the drive by [`LiveRun::keep`].
+    #[must_use]
+    pub fn kept(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// Keeps something with the drive, such as its namespaces: in its image, if it has one, where it lasts when this returns. It
+    /// takes the drive no time.
+    ///
+    /// # Errors
+    /// One line if the image can't be written.
+    pub fn keep(&mut self, what: &[u8]) -> Result<(), String> {
+        self.check_image()?;
+        what.clone_into(&mut self.kept);
+        let kept = self.mirror().map_or(Ok(()), |mirror| mirror.keep(what));
+        self.note_failure();
+        kept
     }
 
     /// Ends in order: what the drive has only in RAM goes to flash, and the image to its disk. Without an image nothing happens. To be

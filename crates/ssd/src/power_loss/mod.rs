@@ -215,6 +215,12 @@ impl Ssd {
         self.power.as_ref().is_none_or(|power| !power.is_off)
     }
 
+    /// Whether capacitors keep what the drive has answered.
+    #[must_use]
+    pub fn is_power_protected(&self) -> bool {
+        protects(self.config())
+    }
+
     /// Cuts the power now: what has been acknowledged and not flushed may be lost, and requests in flight fail. RAM that is protected
     /// (`ram.power-protected`) goes to flash on the energy of its capacitors, which takes no time here.
     ///

@@ -1,0 +1,425 @@
+//! The golden table: every rule that a command can break has the status of the specification, and where several are broken, which
+//! one is told. The statuses are those of NVM Express Base 2.1 and NVM Command Set 1.1, by type and code.
+
+use flashwright_nvme::commands::{Copying, Op, Outcome};
+use flashwright_nvme::subsystem::{About, Health, Place, Subsystem};
+use flashwright_nvme::wire::{Sqe, Status, put};
+
+const MIB: u64 = 1 << 20;
+const ALL: u32 = u32::MAX;
+
+/// A subsystem with controllers 1 and 2, and a command that comes to the first.
+struct Table {
+    subsystem: Subsystem,
+}
+
+/// A command: opcode, namespace, dwords 10 to 13.
+type Asked = (u8, u32, [u32; 4]);
+/// A row of a table: what is broken, dwords 10 to 13, namespace, data, and the status by type and code.
+type Row<'a> = (&'a str, [u32; 4], u32, Vec<u8>, (u8, u8));
+/// The same with a whole command.
+type RowOf<'a> = (&'a str, Asked, Vec<u8>, (u8, u8));
+
+impl Table {
+    /// Namespaces 1 (16 MiB, blocks of 512 B), 2 (16 MiB, blocks of 4 KiB) and 3 (8 MiB, private, of controller 2); 24 MiB are free.
+    fn new(change: impl FnOnce(&mut About)) -> Self {
+        let mut about = About {
+            model: "Flashwright test".to_owned(),
+            bytes: 64 * MIB,
+            unit_bytes: 512,
+            page_bytes: 4096,
+            untorn_bytes: Some(4096),
+            trims_to_zeros: true,
+            is_read_only: false,
+            address: ("127.0.0.1".to_owned(), "4420".to_owned()),
+            is_v6: false,
+        };
+        change(&mut about);
+        let mut table = Self { subsystem: Subsystem::new(about) };
+        for id in 1..=2 {
+            let host = ([0; 16], "nqn.2014-08.org.nvmexpress:host".to_owned());
+            assert_eq!(table.subsystem.admit(host, false, 0), Ok(id));
+            assert!(table.subsystem.controller_mut(id).unwrap().set_property(0x14, 4, 1));
+        }
+        if table.subsystem.about.trims_to_zeros && !table.subsystem.about.is_read_only {
+            table.admin((0x0d, 1, [1, 0, 0, 0]), &[]).unwrap();
+            for (mib, format, shared) in [(16, 0, 1), (16, 1, 1), (8, 0, 0)] {
+                table.admin((0x0d, 0, [0; 4]), &wanted(mib, format, shared)).unwrap();
+            }
+            for (nsid, controller) in [(1, 1), (2, 1), (3, 2)] {
+                table.admin((0x15, nsid, [0; 4]), &list(&[controller])).unwrap();
+            }
+            table.do_chores();
+        }
+        table
+    }
+
+    fn do_chores(&mut self) {
+        while let Some(io) = self.subsystem.next_chore() {
+            self.subsystem.chore_ended(io.offset, io.bytes, true);
+        }
+    }
+
+    fn ask(&mut self, queue: u16, (opcode, nsid, dwords): Asked, data: &[u8], wants: u32) -> Result<Outcome, Status> {
+        let mut bytes = [0; 64];
+        bytes[0] = opcode;
+        put(&mut bytes, 4, &nsid.to_le_bytes());
+        put(&mut bytes, 32, &wants.to_le_bytes());
+        dwords.iter().enumerate().for_each(|(at, dword)| put(&mut bytes, 40 + 4 * at, &dword.to_le_bytes()));
+        let health = Health::default;
+        self.subsystem.execute(Place { controller: 1, queue }, &Sqe(bytes), data, &health)
+    }
+
+    fn admin(&mut self, asked: Asked, data: &[u8]) -> Result<Outcome, Status> {
+        self.ask(0, asked, data, 4096)
+    }
+
+    /// What a command is answered with, as type and code.
+    fn status(&mut self, queue: u16, asked: Asked, data: &[u8], wants: u32) -> (u8, u8) {
+        self.ask(queue, asked, data, wants).err().unwrap_or(Status::SUCCESS).parts()
+    }
+}
+
+/// What a namespace is created with.
+fn wanted(mib: u64, format: u8, shared: u8) -> Vec<u8> {
+    let mut data = vec![0; 4096];
+    let blocks = mib << if format == 0 { 11 } else { 8 };
+    [0, 8].into_iter().for_each(|at| put(&mut data, at, &blocks.to_le_bytes()));
+    (data[26], data[30]) = (format, shared);
+    data
+}
+
+/// The same with bytes changed.
+fn changed(mut data: Vec<u8>, changes: &[(usize, u8)]) -> Vec<u8> {
+    changes.iter().for_each(|(at, value)| data[*at] = *value);
+    data
+}
+
+/// A list of controllers.
+fn list(ids: &[u16]) -> Vec<u8> {
+    let mut data = vec![0; 4096];
+    put(&mut data, 0, &u16::try_from(ids.len()).unwrap().to_le_bytes());
+    ids.iter().enumerate().for_each(|(at, id)| put(&mut data, 2 + 2 * at, &id.to_le_bytes()));
+    data
+}
+
+/// Source ranges of a Copy, or ranges of Dataset Management.
+fn ranges(bytes: usize, all: &[(u64, u32)]) -> Vec<u8> {
+    let mut data = vec![0; bytes * all.len()];
+    for (entry, (first, blocks)) in data.chunks_exact_mut(bytes).zip(all) {
+        put(entry, 8, &first.to_le_bytes());
+        let (at, blocks) = if bytes == 32 { (16, blocks - 1) } else { (4, *blocks) };
+        put(entry, at, &blocks.to_le_bytes());
+    }
+    data
+}
+
+#[test]
+fn an_identifier_is_active_or_not_or_none() {
+    // For each: a namespace that the controller has; one that another has; one that is not there; and no identifier of a namespace.
+    let mut table = Table::new(|_| ());
+    let (ok, field, namespace) = ((0, 0), (0, 0x02), (0, 0x0b));
+    let of = |io: bool, opcode: u8, dwords: [u32; 4]| (io, opcode, dwords);
+    let rows = [
+        (of(true, 0x02, [0; 4]), ok, field, field, namespace, namespace), // read
+        (of(true, 0x01, [0; 4]), (0, 0x0f), field, field, namespace, namespace), // write, without its data
+        (of(true, 0x00, [0; 4]), ok, field, field, namespace, ok),        // flush
+        (of(true, 0x05, [0; 4]), (0, 0x0f), field, field, namespace, namespace),
+        (of(true, 0x08, [0; 4]), ok, field, field, namespace, namespace),
+        (of(true, 0x09, [0; 4]), (0, 0x0f), field, field, namespace, namespace),
+        (of(true, 0x0c, [0; 4]), ok, field, field, namespace, namespace),
+        (of(true, 0x19, [0; 4]), (0, 0x0f), field, field, namespace, namespace),
+        (of(false, 0x06, [0x00, 0, 0, 0]), ok, ok, ok, namespace, ok), // identify: zeros of what is not active
+        (of(false, 0x06, [0x03, 0, 0, 0]), ok, field, field, namespace, namespace),
+        (of(false, 0x06, [0x05, 0, 0, 0]), ok, ok, ok, namespace, namespace),
+        (of(false, 0x06, [0x08, 0, 0, 0]), ok, ok, ok, namespace, namespace),
+        (of(false, 0x06, [0x11, 0, 0, 0]), ok, ok, ok, namespace, namespace),
+        (of(false, 0x06, [0x12, 0, 0, 0]), ok, ok, ok, namespace, field),
+        (of(false, 0x06, [0x02, 0, 0, 0]), ok, ok, ok, ok, namespace), // of all above: any number but the last two
+        (of(false, 0x06, [0x10, 0, 0, 0]), ok, ok, ok, ok, namespace),
+        (of(false, 0x0a, [0x05, 0, 0, 0]), ok, field, field, namespace, namespace), // a feature of namespaces
+        (of(false, 0x0a, [0x06, 0, 0, 0]), ok, ok, ok, ok, ok),                     // one of the controller
+        (of(false, 0x09, [0x05, 1, 0, 0]), ok, field, field, namespace, ok),
+        (of(false, 0x09, [0x06, 1, 0, 0]), (1, 0x0f), (1, 0x0f), (1, 0x0f), ok, ok),
+        (of(false, 0x02, [0x02 | 127 << 16, 0, 0, 0]), field, field, field, ok, ok), // SMART is of the drive
+    ];
+    for ((io, opcode, dwords), active, inactive, unallocated, none, all) in rows {
+        let cases = [(1, active), (3, inactive), (4, unallocated), (64, unallocated), (0, none), (ALL, all)];
+        for (nsid, expected) in cases {
+            let found = table.status(u16::from(io), (opcode, nsid, dwords), &[], if io { 512 } else { 4096 });
+            assert_eq!(found, expected, "{opcode:02x} {dwords:x?} of {nsid}");
+        }
+    }
+    for structure in [0x00, 0x02, 0x03, 0x08, 0x10, 0x11] {
+        for nsid in [ALL - 1, ALL] {
+            let expected = if structure == 0 && nsid == ALL { ok } else { namespace };
+            assert_eq!(table.status(0, (0x06, nsid, [structure, 0, 0, 0]), &[], 4096), expected, "{structure:x}");
+        }
+    }
+    // Zeros of what is not active, and the structure of what is allocated.
+    let data = |table: &mut Table, structure: u32, nsid: u32| match table.admin((0x06, nsid, [structure, 0, 0, 0]), &[])
+    {
+        Ok(Outcome::Done(_, data)) => data,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(data(&mut table, 0x00, 3), [0; 4096]);
+    assert_ne!(data(&mut table, 0x11, 3), [0; 4096]);
+    assert_eq!(data(&mut table, 0x11, 4), [0; 4096]);
+}
+
+#[test]
+fn namespace_management_refuses_what_the_specification_says() {
+    let mut table = Table::new(|_| ());
+    let good = || wanted(1, 0, 1);
+    let size = |blocks: u64, capacity: u64| {
+        let mut data = good();
+        put(&mut data, 0, &blocks.to_le_bytes());
+        put(&mut data, 8, &capacity.to_le_bytes());
+        data
+    };
+    let rows: &[Row<'_>] = &[
+        ("a reserved select", [2, 0, 0, 0], 0, good(), (0, 0x02)),
+        ("a short description", [0; 4], 0, vec![0; 512], (0, 0x0f)),
+        ("another command set", [0, 2 << 24, 0, 0], 0, good(), (1, 0x29)),
+        ("no such format", [0; 4], 0, changed(good(), &[(26, 2)]), (1, 0x0a)),
+        ("metadata in the blocks", [0; 4], 0, changed(good(), &[(26, 1 << 4)]), (1, 0x0a)),
+        ("protection information", [0; 4], 0, changed(good(), &[(29, 1)]), (1, 0x0a)),
+        ("no blocks", [0; 4], 0, size(0, 0), (0, 0x02)),
+        ("more capacity than size", [0; 4], 0, size(8, 9), (0, 0x02)),
+        ("less capacity than size", [0; 4], 0, size(9, 8), (1, 0x1b)),
+        ("another endurance group", [0; 4], 0, changed(good(), &[(102, 2)]), (0, 0x02)),
+        ("an NVM set", [0; 4], 0, changed(good(), &[(100, 1)]), (0, 0x02)),
+        ("more than is free", [0; 4], 0, wanted(25, 0, 1), (1, 0x15)),
+        ("more than any drive has", [0; 4], 0, size(u64::MAX, u64::MAX), (1, 0x15)),
+        // Which is told where several are broken.
+        ("format before size", [0; 4], 0, changed(size(0, 0), &[(26, 2)]), (1, 0x0a)),
+        ("thin provisioning before capacity", [0; 4], 0, size(1 << 30, 8), (1, 0x1b)),
+        ("command set before format", [0, 2 << 24, 0, 0], 0, changed(good(), &[(26, 2)]), (1, 0x29)),
+        ("all that is free", [0; 4], 0, wanted(24, 1, 1), (0, 0)),
+        ("delete: none of that identifier", [1, 0, 0, 0], 9, vec![], (0, 0x02)),
+        ("delete: no identifier of a namespace", [1, 0, 0, 0], 65, vec![], (0, 0x0b)),
+        ("delete: 0", [1, 0, 0, 0], 0, vec![], (0, 0x0b)),
+        ("delete: what another controller has", [1, 0, 0, 0], 3, vec![], (0, 0)),
+        ("delete: all", [1, 0, 0, 0], ALL, vec![], (0, 0)),
+        ("delete: all of none", [1, 0, 0, 0], ALL, vec![], (0, 0)),
+    ];
+    for (what, dwords, nsid, data, expected) in rows {
+        assert_eq!(table.status(0, (0x0d, *nsid, *dwords), data, 4096), *expected, "{what}");
+    }
+    let small = changed(wanted(0, 0, 1), &[(0, 1), (8, 1)]);
+    for id in 1..=64 {
+        assert_eq!(table.admin((0x0d, 0, [0; 4]), &small), Ok(Outcome::Done(id, vec![])));
+    }
+    assert_eq!(table.status(0, (0x0d, 0, [0; 4]), &small, 0), (1, 0x16), "no further identifier");
+}
+
+#[test]
+fn namespace_attachment_refuses_what_the_specification_says() {
+    let mut table = Table::new(|_| ());
+    let (attach, detach) = ([0; 4], [1, 0, 0, 0]);
+    let rows: &[Row<'_>] = &[
+        ("0", attach, 0, list(&[1]), (0, 0x0b)),
+        ("all", attach, ALL, list(&[1]), (0, 0x0b)),
+        ("one that is not there", attach, 4, list(&[1]), (0, 0x02)),
+        ("a reserved select", [2, 0, 0, 0], 1, list(&[2]), (0, 0x02)),
+        ("a short list", attach, 1, vec![0; 8], (0, 0x0f)),
+        ("no controllers", attach, 1, list(&[]), (1, 0x1c)),
+        ("controllers out of order", attach, 1, list(&[2, 1]), (1, 0x1c)),
+        ("a controller that is not there", attach, 1, list(&[2, 7]), (1, 0x1c)),
+        ("attached already", attach, 1, list(&[1, 2]), (1, 0x18)),
+        ("private, and attached to another", attach, 3, list(&[1]), (1, 0x19)),
+        ("attached to one more", attach, 1, list(&[2]), (0, 0)),
+        ("not attached", detach, 2, list(&[2]), (1, 0x1a)),
+        ("one of two not attached", detach, 2, list(&[1, 2]), (1, 0x1a)),
+        ("a list that is wrong before what is attached", attach, 1, list(&[1, 7]), (1, 0x1c)),
+        ("detached", detach, 3, list(&[2]), (0, 0)),
+        ("private, to two at once", attach, 3, list(&[1, 2]), (1, 0x19)),
+        ("private, to one", attach, 3, list(&[1]), (0, 0)),
+    ];
+    for (what, dwords, nsid, data, expected) in rows {
+        assert_eq!(table.status(0, (0x15, *nsid, *dwords), data, 0), *expected, "{what}");
+    }
+}
+
+#[test]
+fn copy_refuses_what_the_specification_says() {
+    let mut table = Table::new(|_| ());
+    let copy = |to: u32, count: u32, more: u32| (0x19, 1, [to, 0, (count - 1) | more, 0]);
+    let blocks = u32::try_from(16 * MIB / 512).unwrap();
+    let one = || ranges(32, &[(100, 8)]);
+    let rows: &[RowOf<'_>] = &[
+        ("a format that is none", copy(0, 1, 5 << 8), one(), (0, 0x02)),
+        ("a format of larger protection information", copy(0, 1, 1 << 8), one(), (0, 0x02)),
+        ("a format that the host has not enabled", copy(0, 1, 2 << 8), one(), (0, 0x02)),
+        ("a directive", copy(0, 1, 2 << 20), one(), (0, 0x02)),
+        ("fewer ranges than told", copy(0, 2, 0), one(), (0, 0x0f)),
+        ("more ranges than MSRC", copy(0, 129, 0), ranges(32, &[(100, 1); 129]), (1, 0x83)),
+        ("a range longer than MSSRL", copy(9000, 1, 0), ranges(32, &[(100, 2049)]), (1, 0x83)),
+        ("more than MCL", copy(9000, 2, 0), ranges(32, &[(100, 2048), (100, 1)]), (1, 0x83)),
+        ("a source past the end", copy(0, 1, 0), ranges(32, &[(u64::from(blocks), 1)]), (0, 0x80)),
+        ("a source that no drive has", copy(0, 1, 0), ranges(32, &[(u64::MAX, 2)]), (0, 0x80)),
+        ("a destination past the end", copy(blocks - 7, 1, 0), one(), (0, 0x80)),
+        ("a range into itself", copy(100, 1, 0), one(), (1, 0x87)),
+        ("a range into a part of itself", copy(93, 1, 0), one(), (1, 0x87)),
+        ("the second of two", copy(300, 2, 0), ranges(32, &[(100, 8), (308, 8)]), (1, 0x87)),
+        ("sources that meet", copy(300, 2, 0), ranges(32, &[(100, 8), (104, 8)]), (0, 0)),
+        ("what lies beside it", copy(108, 1, 0), one(), (0, 0)),
+        ("limits before ranges", copy(blocks, 1, 0), ranges(32, &[(100, 2049)]), (1, 0x83)),
+        ("the end before what meets", copy(blocks - 7, 1, 0), ranges(32, &[(u64::from(blocks) - 8, 8)]), (0, 0x80)),
+    ];
+    for (what, asked, data, expected) in rows {
+        assert_eq!(table.status(1, *asked, data, 0), *expected, "{what}");
+    }
+    // Between namespaces, once the host has enabled it.
+    table.admin((0x09, 0, [0x16, 0, 0, 0]), &changed(vec![0; 512], &[(4, 1 << 2)])).unwrap();
+    for (nsid, expected) in
+        [(1, (0, 0)), (2, (1, 0x85)), (3, (0, 0x02)), (0, (0, 0x0b)), (65, (0, 0x0b)), (ALL, (0, 0x0b))]
+    {
+        let mut data = one();
+        put(&mut data, 0, &nsid.to_le_bytes());
+        assert_eq!(table.status(1, copy(0, 1, 2 << 8), &data, 0), expected, "from {nsid}");
+    }
+    // What is read, and then written.
+    let Ok(Outcome::Copy(asked)) = table.ask(1, copy(300, 2, 1 << 30), &ranges(32, &[(0, 1), (8, 2)]), 0) else {
+        panic!("it is carried out");
+    };
+    let Copying { reads, writes } = *asked;
+    assert_eq!(
+        reads.iter().map(|io| (io.op, io.offset, io.bytes)).collect::<Vec<_>>(),
+        [(Op::Read, 0, 512), (Op::Read, 4096, 1024)]
+    );
+    assert_eq!(
+        writes.iter().map(|io| (io.op, io.offset, io.bytes, io.is_durable)).collect::<Vec<_>>(),
+        [(Op::Write, 300 * 512, 1536, true)]
+    );
+}
+
+#[test]
+fn blocks_features_and_formats_refuse_what_the_specification_says() {
+    let mut table = Table::new(|_| ());
+    let blocks = u32::try_from(16 * MIB / 512).unwrap();
+    let io: &[(RowOf<'_>, u32)] = &[
+        (("the last block", (0x02, 1, [blocks - 1, 0, 0, 0]), vec![], (0, 0)), 512),
+        (("past the end", (0x02, 1, [blocks, 0, 0, 0]), vec![], (0, 0x80)), 512),
+        (("in part past the end", (0x02, 1, [blocks - 1, 0, 1, 0]), vec![], (0, 0x80)), 1024),
+        (("past the end of a namespace of larger blocks", (0x02, 2, [4096, 0, 0, 0]), vec![], (0, 0x80)), 4096),
+        (("room for less than is read", (0x02, 1, [0, 0, 1, 0]), vec![], (0, 0x0f)), 512),
+        (("more than MDTS", (0x02, 1, [0, 0, 2048, 0]), vec![], (0, 0x02)), 2049 * 512),
+        (("more than MDTS before past the end", (0x02, 1, [blocks, 0, 2048, 0]), vec![], (0, 0x02)), 2049 * 512),
+        (("a directive before its data", (0x01, 1, [0, 0, 2 << 20, 0]), vec![], (0, 0x02)), 0),
+        (("fewer ranges than told", (0x09, 1, [1, 4, 0, 0]), ranges(16, &[(0, 8)]), (0, 0x0f)), 0),
+        (
+            ("a range past the end", (0x09, 1, [1, 4, 0, 0]), ranges(16, &[(0, 8), (u64::from(blocks), 1)]), (0, 0x80)),
+            0,
+        ),
+        (("a range of nothing", (0x09, 1, [0, 4, 0, 0]), ranges(16, &[(0, 0)]), (0, 0)), 0),
+        (("hints, whatever they are", (0x09, 1, [0, 3, 0, 0]), ranges(16, &[(u64::MAX, 9)]), (0, 0)), 0),
+        (("zeroes past the end", (0x08, 1, [blocks - 1, 0, 1, 0]), vec![], (0, 0x80)), 0),
+        (("an opcode of none", (0x7e, 1, [0; 4]), vec![], (0, 0x01)), 0),
+        (("one of the admin queue", (0x06, 1, [0; 4]), vec![], (0, 0x01)), 0),
+    ];
+    for ((what, asked, data, expected), wants) in io {
+        assert_eq!(table.status(1, *asked, data, *wants), *expected, "{what}");
+    }
+    let admin: &[RowOf<'_>] = &[
+        ("no such feature", (0x09, 0, [0x1d, 0, 0, 0]), vec![], (0, 0x02)),
+        ("to be saved", (0x09, 0, [6 | 1 << 31, 1, 0, 0]), vec![], (1, 0x0d)),
+        ("what can't be changed", (0x09, 0, [0x81, 0, 0, 0]), vec![], (1, 0x0e)),
+        ("to be saved before what can't be changed", (0x09, 0, [0x81 | 1 << 31, 0, 0, 0]), vec![], (1, 0x0d)),
+        ("a bit that is reserved", (0x09, 0, [6, 2, 0, 0]), vec![], (0, 0x02)),
+        ("errors for deallocated blocks", (0x09, 1, [5, 1 << 16, 0, 0]), vec![], (0, 0x02)),
+        ("a timestamp without its data", (0x09, 0, [0x0e, 0, 0, 0]), vec![], (0, 0x0f)),
+        ("a timestamp", (0x09, 0, [0x0e, 0, 0, 0]), vec![1; 8], (0, 0)),
+        ("a value of none of the kinds", (0x0a, 0, [6 | 4 << 8, 0, 0, 0]), vec![], (0, 0x02)),
+        ("a page that is none", (0x02, ALL, [0x7e, 0, 0, 0]), vec![], (1, 0x09)),
+        ("a structure that is none", (0x06, 0, [0x55, 0, 0, 0]), vec![], (0, 0x02)),
+        ("a structure of another command set", (0x06, 1, [0x05, 2 << 24, 0, 0]), vec![], (0, 0x02)),
+        ("no such format", (0x80, 1, [5, 0, 0, 0]), vec![], (1, 0x0a)),
+        ("metadata", (0x80, 1, [1 << 4, 0, 0, 0]), vec![], (1, 0x0a)),
+        ("a way to erase that is none", (0x80, 1, [3 << 9, 0, 0, 0]), vec![], (0, 0x02)),
+        ("a format of what is not there", (0x80, 9, [0; 4]), vec![], (0, 0x02)),
+        ("a format of all", (0x80, ALL, [1, 0, 0, 0]), vec![], (0, 0)),
+        ("an abort of what does not wait", (0x08, 0, [7 << 16, 0, 0, 0]), vec![], (0, 0)),
+    ];
+    for (what, asked, data, expected) in admin {
+        assert_eq!(table.status(0, *asked, data, 4096), *expected, "{what}");
+    }
+    // What can be done with a feature: changed, and set for each namespace.
+    let capabilities = |table: &mut Table, id: u32| match table.admin((0x0a, 1, [id | 3 << 8, 0, 0, 0]), &[]) {
+        Ok(Outcome::Done(bits, _)) => bits,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([0x05, 0x06, 0x0e, 0x81].map(|id| capabilities(&mut table, id)), [0b110, 0b100, 0b100, 0]);
+    let get = |table: &mut Table, nsid: u32, id: u32| table.admin((0x0a, nsid, [id, 0, 0, 0]), &[]);
+    table.admin((0x09, 2, [5, 9, 0, 0]), &[]).unwrap();
+    assert_eq!([1, 2].map(|nsid| get(&mut table, nsid, 5)), [0, 9].map(|value| Ok(Outcome::Done(value, vec![]))));
+    let set = vec![1, 1, 1, 1, 1, 1, 1 << 1, 0];
+    assert_eq!(get(&mut table, 0, 0x0e), Ok(Outcome::Done(0, set)), "the host has set it");
+    assert_eq!(get(&mut table, 0, 0x0e | 1 << 8), Ok(Outcome::Done(0, vec![0; 8])), "by default it has not");
+}
+
+#[test]
+fn while_the_drive_is_sanitized_other_commands_wait_for_its_end() {
+    let mut table = Table::new(|_| ());
+    table.admin((0x0c, 0, [0; 4]), &[]).unwrap();
+    let Ok(Outcome::Io(before)) = table.ask(1, (0x02, 1, [0; 4]), &[], 512) else { panic!("a read") };
+    table.admin((0x84, 0, [4, 0, 0, 0]), &[]).unwrap();
+    assert_eq!(table.subsystem.check(&before).map_err(Status::parts), Err((0, 0x1d)), "it was not begun");
+    let in_progress = (0, 0x1d);
+    for opcode in [0x01, 0x02, 0x05, 0x08, 0x09, 0x0c, 0x19] {
+        assert_eq!(table.status(1, (opcode, 1, [0; 4]), &[], 512), in_progress, "{opcode:x}");
+    }
+    for opcode in [0x0d, 0x15, 0x80, 0x84] {
+        assert_eq!(table.status(0, (opcode, 1, [4, 0, 0, 0]), &[], 0), in_progress, "{opcode:x}");
+    }
+    assert_eq!(table.status(1, (0x00, 1, [0; 4]), &[], 0), (0, 0), "a flush");
+    let log = |table: &mut Table| match table.admin((0x02, ALL, [0x81 | 127 << 16, 0, 0, 0]), &[]) {
+        Ok(Outcome::Done(_, data)) => (u16::from_le_bytes([data[0], data[1]]), data[2], data[36]),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(log(&mut table), (0, 2, 1), "nothing is done yet");
+    // A reset of the controller, a power cut, and a restart do not end it.
+    for value in [0, 1] {
+        assert!(table.subsystem.controller_mut(1).unwrap().set_property(0x14, 4, value));
+    }
+    let io = table.subsystem.next_chore().unwrap();
+    table.subsystem.chore_ended(io.offset, io.bytes, false);
+    let kept = table.subsystem.take_changed().unwrap();
+    let mut again = Table::new(|_| ());
+    again.subsystem.restore(&kept).unwrap();
+    for table in [&mut table, &mut again] {
+        assert_eq!(table.status(1, (0x02, 1, [0; 4]), &[], 512), in_progress);
+        table.subsystem.power_is_back();
+        table.do_chores();
+        assert_eq!(log(table), (u16::MAX, 1, 0));
+        assert_eq!(table.status(1, (0x02, 1, [0; 4]), &[], 512), (0, 0));
+    }
+    assert_eq!(table.subsystem.check(&before).map_err(Status::parts), Err((0, 0x0b)), "it comes too late");
+}
+
+#[test]
+fn a_drive_that_can_not_offers_no_management_and_one_that_must_not_refuses_it() {
+    let mut table = Table::new(|about| about.trims_to_zeros = false);
+    for opcode in [0x0d, 0x15, 0x84] {
+        assert_eq!(table.status(0, (opcode, 1, [4, 0, 0, 0]), &[], 0), (0, 0x01), "{opcode:x}");
+    }
+    assert_eq!(table.status(0, (0x06, ALL, [0; 4]), &[], 4096), (0, 0x0b), "nothing that all have in common");
+    let mut table = Table::new(|about| about.is_read_only = true);
+    let protected = (0, 0x20);
+    assert_eq!(table.status(0, (0x0d, 0, [0; 4]), &wanted(1, 0, 1), 0), protected);
+    assert_eq!(table.status(0, (0x0d, 1, [1, 0, 0, 0]), &[], 0), protected);
+    assert_eq!(table.status(0, (0x84, 0, [4, 0, 0, 0]), &[], 0), protected);
+    assert_eq!(table.status(0, (0x80, 1, [0; 4]), &[], 0), protected);
+    assert_eq!(table.status(1, (0x19, 1, [99, 0, 0, 0]), &ranges(32, &[(0, 1)]), 0), protected);
+}
+
+#[test]
+fn event_requests_are_aborted() {
+    let mut table = Table::new(|_| ());
+    assert_eq!(table.admin((0x0c, 0, [0; 4]), &[]), Ok(Outcome::Held));
+    assert_eq!(table.admin((0x08, 0, [0; 4]), &[]), Ok(Outcome::Done(0, vec![])), "it was aborted");
+    assert_eq!(table.admin((0x08, 0, [0; 4]), &[]), Ok(Outcome::Done(1, vec![])), "it was not");
+    let controller = table.subsystem.controller_mut(1).unwrap();
+    assert_eq!(controller.next_event(), Some((0, Err(Status::ABORTED))));
+    assert_eq!(controller.next_event(), None);
+}
