@@ -82,8 +82,8 @@ def test_whole_workloads(command: Cli, small: str) -> None:
     [
         (
             ["--workload", "uniform", "--vary", "workload.rte=5"],
-            "error: --vary workload.rte: found an unknown key of uniform, expected one of workload.write, "
-            "workload.trim, workload.size, workload.align, workload.range, workload.depth, "
+            "error: --vary workload.rte: found an unknown key of uniform, expected one of workload.places, "
+            "workload.write, workload.trim, workload.size, workload.align, workload.range, workload.depth, "
             "workload.rate, workload.arrival\nhint: did you mean workload.rate?\n",
         ),
         (
