@@ -44,6 +44,8 @@ class Point:
     """What was fitted to it; empty for a prediction."""
     settled: str
     """Whether the real drive had settled."""
+    verdict: str
+    """Whether the model had."""
 
     @property
     def error(self) -> float:
@@ -76,37 +78,39 @@ def drive(
 
 
 def play(ssd: Ssd, load: str, bytes_per_request: float) -> RunResult:
-    """A settled run of some capacities."""
+    """A run of some capacities, after the load has preconditioned the drive."""
     geometry = ssd.config["geometry"]
     whole = geometry["blocks-per-plane"] * geometry["pages-per-block"] * 4096
     return ssd.play(load, requests=int(CAPACITIES * whole / bytes_per_request), seed=1)
 
 
-def random_writes(space: float) -> float:
-    """Write amplification of one stream of 128 KiB at random over the whole drive, as fio's job files have it."""
-    found = play(drive(space, "single"), "uniform:places=passes,size=128KiB", 128 << 10)
-    assert found.write_amplification is not None
-    return found.write_amplification
+def random_writes(space: float) -> RunResult:
+    """One stream of 128 KiB at random over the whole drive, as fio's job files have it."""
+    return play(drive(space, "single"), "uniform:places=passes,size=128KiB", 128 << 10)
 
 
-def cache(space: float, small_space: float, small_writes: float, placement: str) -> float:
-    """Write amplification of a flash cache: small objects at random, large ones as a ring."""
+def cache(space: float, small_space: float, small_writes: float, placement: str) -> RunResult:
+    """A flash cache: small objects at random, large ones as a ring."""
     mean = 1 / (small_writes / 4096 + (1 - small_writes) / (256 << 10))
     load = f"cachelib:small-space={small_space},small-writes={small_writes},streams=class"
-    found = play(drive(space, placement), load, mean)
-    assert found.write_amplification is not None
-    return found.write_amplification
+    return play(drive(space, placement), load, mean)
+
+
+def amplification(run: RunResult) -> float:
+    """Its write amplification."""
+    assert run.write_amplification is not None, "it wrote"
+    return run.write_amplification
 
 
 def solve(
-    target: float, low: float, high: float, of: Callable[[float], float], digits: int
+    target: float, low: float, high: float, of: Callable[[float], RunResult], digits: int
 ) -> float:
-    """Where a rising function reaches a target, by bisection; the nearer end where it does not."""
-    if of(high) < target:
+    """Where rising write amplification reaches a target, by bisection; the nearer end where it does not."""
+    if amplification(of(high)) < target:
         return high
     while high - low > 10**-digits:
         middle = (low + high) / 2
-        low, high = (middle, high) if of(middle) < target else (low, middle)
+        low, high = (middle, high) if amplification(of(middle)) < target else (low, middle)
     return round((low + high) / 2, digits)
 
 
@@ -129,21 +133,36 @@ TRACES: dict[str, tuple[Cell, ...]] = {
 }
 
 
+def point(
+    number: str,
+    of: str,
+    load: str,
+    kind: str,
+    measured: float,
+    model: RunResult,
+    fitted: str,
+    settled: str,
+) -> Point:
+    """A point of the table."""
+    verdict = model.settled.verdict
+    return Point(number, of, load, kind, measured, amplification(model), fitted, settled, verdict)
+
+
 def points() -> list[Point]:
     """All points, the fitted ones first of their group."""
     space = solve(2.04, 0.6, 0.9, random_writes, 3)
     found = [
-        Point(
+        point(
             "1", "A", "random 128 KiB", "off", 2.04, random_writes(space), f"space {space}", "yes"
         ),
-        Point("2", "B", "random 128 KiB", "off", 3.61, random_writes(SPACE_B), "", "yes"),
+        point("2", "B", "random 128 KiB", "off", 3.61, random_writes(SPACE_B), "", "yes"),
     ]
     for trace, cells in TRACES.items():
         first = cells[0]
         wanted = first[1][1]
         assert wanted is not None
 
-        def without(share: float, small: float = first[0]) -> float:
+        def without(share: float, small: float = first[0]) -> RunResult:
             return cache(space, small, share, "single")
 
         share = solve(wanted, 0.02, 0.96, without, 2)
@@ -155,7 +174,7 @@ def points() -> list[Point]:
                 fitted = f"share {share}" if small == first[0] and placement == "single" else ""
                 model = cache(space, small, share, placement)
                 kind = "off" if placement == "single" else "on"
-                found.append(Point(number, "A", load, kind, measured, model, fitted, settled))
+                found.append(point(number, "A", load, kind, measured, model, fitted, settled))
                 print(found[-1], file=sys.stderr)
     return found
 
@@ -170,8 +189,9 @@ def language_models(spare: float = 0.2) -> list[dict[str, str]]:
         for placement in ("single", "fdp"):
             ssd = drive(logical / units - 1e-9, placement, units=units, pages=4096, handles=6)
             load = f"kv-cache:order={order},streams=class,range=0.89,size=4KiB"
-            found = play(ssd, load, 4096).write_amplification
-            row["off" if placement == "single" else "on"] = f"{found:.3f}"
+            found = play(ssd, load, 4096)
+            kind = "off" if placement == "single" else "on"
+            row |= {kind: f"{amplification(found):.3f}", f"{kind}_verdict": found.settled.verdict}
         rows.append(row)
     return rows
 

@@ -34,8 +34,8 @@ _KEY = "capacity.utilization"
 _TOLERANCE = 0.005
 # Rounds of wear from which a life is extrapolated. Chosen: they show how the spread of the erases grows.
 _ROUNDS = 20
-# Pages that they write at most, so that a drive of millions of pages, whose many blocks show the spread sooner, is worn
-# in half a minute; and the rounds that it gets in any case, from which a forecast can be made.
+# Pages that they write at most, so that a drive of millions of pages, whose many blocks show the spread sooner, is not
+# worn for minutes; and the rounds that it gets in any case, from which a forecast can be made.
 _ROUND_PAGES_MAX = 30_000_000
 _ROUNDS_MIN = 6
 # Requests up to which a measurement that is too short is made longer. Chosen: minutes.
