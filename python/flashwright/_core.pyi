@@ -11,6 +11,7 @@ __all__ = [
     "CrashTest",
     "Replay",
     "Server",
+    "SharedDrive",
     "Simulation",
     "Target",
     "Unit",
@@ -21,6 +22,7 @@ __all__ = [
     "config_read",
     "config_with",
     "devices",
+    "memory_left",
     "memory_needed",
     "policies",
     "precondition_read",
@@ -73,6 +75,10 @@ class _Report(TypedDict):
     response_distribution: dict[str, _Points]
 
 @final
+class SharedDrive:
+    def __new__(cls) -> SharedDrive: ...
+
+@final
 class Simulation:
     def __new__(
         cls,
@@ -80,7 +86,7 @@ class Simulation:
         source: str,
         settings: str,
         policies: Sequence[object],
-        is_shared: bool = False,
+        shared: SharedDrive | None = None,
     ) -> Simulation: ...
     def step(self, budget: int) -> bool: ...
     def progress(self) -> tuple[_Phase, int, int | None, float | None, int]: ...
@@ -195,6 +201,7 @@ def config_bundled(name: str) -> str: ...
 def config_check(text: str) -> tuple[int, int, int]: ...
 def config_json(text: str) -> str: ...
 def config_read(text: str, name: str, base: str | None = None) -> str: ...
+def memory_left() -> int | None: ...
 def memory_needed(text: str, verify: bool) -> int: ...
 def schema_options() -> str: ...
 def schema_run() -> str: ...

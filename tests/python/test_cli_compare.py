@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 
 from conftest import Cli, Said
 from flashwright import Ssd, compare, errors, workloads
+from flashwright.simulation.compare import CompareInterrupted
+from flashwright.simulation.results import Runs
+from flashwright.support.progress import Progress
 from test_report import embedded
 
 RUN = ("--requests", 500, "--workload")
@@ -358,6 +362,62 @@ def test_the_same_in_python(small: str) -> None:
     assert [run.label for run in whole] == [
         "workload=sequential", "workload=zipf", "workload=bundled:pgbench"
     ]  # fmt: skip
+
+
+def figures(runs: Runs) -> list[object]:
+    """All that runs say, but for what they took here."""
+    return [(run.label, {**run.json, "run": None}) for run in runs]
+
+
+@pytest.mark.parametrize("settings", [[], ["--set", "controller.write-buffer.size=64 KiB"]])
+def test_the_number_of_jobs_makes_no_difference(
+    small: str, settings: list[str], command: Cli
+) -> None:
+    found = []
+    for jobs in (1, 2, 5):
+        vary = ["--vary", "depth=1,8", "--vary", "gc.victim=greedy,fifo", "--seeds", 2]
+        said = command(
+            "compare", small, "--workload", "uniform", *vary, *settings, "--requests", 900, "--jobs", jobs,
+            "--json", "-",
+        )  # fmt: skip
+        assert len(said.json["runs"]) == 8
+        found.append([{**run, "run": None} for run in said.json["runs"]])
+    assert found[0] == found[1] == found[2]
+
+
+def test_jobs_in_python(small: str) -> None:
+    ssd = Ssd.from_toml(small)
+    vary: dict[str, list[float]] = {"depth": [1, 4], "workload.write": [0.5, 1]}
+    alone, beside = (compare(ssd, "uniform", vary, requests=500, jobs=jobs) for jobs in (1, 3))
+    assert figures(alone) == figures(beside)
+    with pytest.raises(errors.ConfigError, match="jobs: found 0, expected 1 to 256"):
+        compare(ssd, "uniform", vary, jobs=0)
+    # What can't be played ends the comparison with its line, whichever run it is.
+    with pytest.raises(errors.WorkloadError, match="size: found 1 GiB"):
+        compare(ssd, "uniform:size=1GiB", {"depth": [1, 2]}, requests=5, jobs=2)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_keeps_what_was_finished(small: str, jobs: int) -> None:
+    ssd = Ssd.from_toml(small)
+    told: list[str] = []
+
+    def interrupt(now: Progress) -> None:
+        told.append(now.phase)
+        if now.requests > 100:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(CompareInterrupted) as stop:
+        compare(
+            ssd.precondition("empty"),
+            "uniform",
+            {"requests": [100, 10**9, 10**9 + 1]},
+            jobs=jobs,
+            progress=interrupt,
+        )
+    assert [run.label for run in stop.value.runs] == ["requests=100"]
+    assert stop.value.result is not None and stop.value.result.json["ended"] == "interrupted"
+    assert told[-1] == "measured"
 
 
 def test_faults_in_python(small: str) -> None:

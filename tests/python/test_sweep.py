@@ -20,6 +20,7 @@ from conftest import SMALL, Cli
 from flashwright import Ssd, compare, workloads
 from flashwright.errors import ConfigError, SweepError
 from flashwright.simulation.run import Run, RunSettings
+from flashwright.support.core import _core
 from flashwright.sweeps.points import Store, carry_out
 from flashwright.sweeps.pool import on_processes
 from flashwright.sweeps.run_point import sharing
@@ -494,10 +495,11 @@ def test_points_that_begin_alike_share_a_drive_and_say_the_same(
 
 def test_a_drive_is_preconditioned_once_for_runs_that_begin_alike() -> None:
     ssd = Ssd.from_text(SMALL, "small")
+    shared = _core.SharedDrive()
 
     def phase(precondition: str, **settings: Any) -> str:
         made = RunSettings(requests=100, **settings)
-        run = Run.create(ssd.toml, precondition, workloads.uniform(), made, is_shared=True)
+        run = Run.create(ssd.toml, precondition, workloads.uniform(), made, shared=shared)
         phase = run.progress().phase
         run.go()
         return str(phase)

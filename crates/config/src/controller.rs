@@ -173,6 +173,19 @@ impl ControllerConfig {
             && [self.command_limit, self.write_buffer.size, self.read_buffer.size].iter().all(|size| size.0 == 0)
     }
 
+    /// Whether requests reach the flash as the host sent them, only later: no buffer merges or keeps them, and none is cut
+    /// within a page.
+    ///
+    /// ```
+    /// use flashwright_config::{Bytes, ControllerConfig};
+    /// let link = ControllerConfig { queue_depth: 32, command_limit: Bytes(64 << 10), ..ControllerConfig::default() };
+    /// assert!(link.only_delays(Bytes(4096)) && !link.only_delays(Bytes(96 << 10)));
+    /// ```
+    #[must_use]
+    pub fn only_delays(&self, page_size: Bytes) -> bool {
+        self.write_buffer.size.0 == 0 && self.read_buffer.size.0 == 0 && self.command_limit.0.is_multiple_of(page_size.0)
+    }
+
     /// Settings that contradict each other.
     pub(crate) fn problems(&self, problems: &mut Problems) {
         let (write, read) = (&self.write_buffer, &self.read_buffer);

@@ -122,6 +122,12 @@ fn memory_needed(text: &str, verify: bool) -> PyResult<u64> {
     Ok(flashwright_ssd::memory_needed(&read(text, "config")?, verify.into()))
 }
 
+/// The memory that is left to this process, in bytes; none where the system does not say.
+#[pyfunction]
+fn memory_left() -> Option<u64> {
+    flashwright_ssd::memory_left()
+}
+
 /// Checks the text of a precondition.
 #[pyfunction]
 fn precondition_read(text: &str) -> PyResult<String> {
@@ -367,14 +373,15 @@ mod _core {
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]
-    use super::simulation::Simulation;
+    use super::simulation::{SharedDrive, Simulation};
     #[pymodule_export]
     use super::statistics::{statistics, statistics_distances};
     #[pymodule_export]
     use super::target::Target;
     #[pymodule_export]
     use super::{
-        config_bundled, config_check, config_json, config_read, config_with, devices, memory_needed, policies,
+        config_bundled, config_check, config_json, config_read, config_with, devices, memory_left, memory_needed,
+        policies,
         precondition_read, schema_options, schema_run, settings, settings_schema, share_read, size_read, time_read,
         trace_columns, trace_convert, trace_fit, trace_formats, trace_info, trace_merge, workload_columns,
         workload_read, workloads,

@@ -12,19 +12,29 @@ use flashwright_ssd::{Config, DriveConfig, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::sync::{Mutex, TryLockError};
+use std::sync::{Arc, Mutex, TryLockError};
 
 struct State {
     run: flashwright_sim::Simulation,
     source: Source,
     text: SourceText,
     policies: Given,
-    /// Whether other runs of this process may begin with the drive that this one preconditioned.
-    is_shared: bool,
+    /// Where it finds or leaves the drive of other runs that begin alike.
+    shared: Option<SharedDrive>,
 }
 
-/// The drive that a run of this process preconditioned last for others: one, so that memory holds no more than that.
-static PRECONDITIONED: Mutex<Option<Box<Preconditioned>>> = Mutex::new(None);
+/// The drive that one of several runs preconditioned last for the others: one, so that memory holds no more than that.
+#[pyclass(module = "flashwright._core", frozen)]
+#[derive(Clone, Default)]
+pub struct SharedDrive(Arc<Mutex<Option<Box<Preconditioned>>>>);
+
+#[pymethods]
+impl SharedDrive {
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+}
 
 impl State {
     /// What the requests depend on beside drive and seed.
@@ -33,9 +43,9 @@ impl State {
     }
 
     /// Begins with the drive that another run preconditioned, if it fits; else hands on its own.
-    fn share(&mut self) -> PyResult<()> {
+    fn share(&mut self, of: &SharedDrive) -> PyResult<()> {
         let name = self.source_name();
-        let mut shared = PRECONDITIONED.lock().expect("nothing that holds it panics");
+        let mut shared = of.0.lock().expect("nothing that holds it panics");
         if let Some(drive) = shared.as_deref()
             && self
                 .run
@@ -95,28 +105,29 @@ fn open(config: &DriveConfig, source: &str, settings: &str, policies: Vec<Handed
         OptionsError::Option { what, hint: Some(hint) } => WorkloadError::new_err((what, hint)),
         error => WorkloadError::new_err(error.to_string()),
     })?;
-    Ok(State { run, source, text, policies, is_shared: false })
+    Ok(State { run, source, text, policies, shared: None })
 }
 
 #[pymethods]
 impl Simulation {
     #[new]
-    #[pyo3(signature = (config, source, settings, policies, is_shared = false))]
+    #[pyo3(signature = (config, source, settings, policies, shared = None))]
     fn new(
         py: Python<'_>,
         config: String,
         source: String,
         settings: String,
         policies: Vec<Handed>,
-        is_shared: bool,
+        shared: Option<&SharedDrive>,
     ) -> PyResult<Self> {
+        let shared = shared.cloned();
         let state = interruptible(py, move || {
             let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
             let mut state = open(&config, &source, &settings, policies)?;
-            state.is_shared = is_shared;
-            if is_shared {
-                state.share()?;
+            if let Some(drive) = &shared {
+                state.share(drive)?;
             }
+            state.shared = shared;
             Ok(state)
         })?;
         Ok(Self::of(state))
@@ -127,10 +138,10 @@ impl Simulation {
         self.with(py, |state| {
             let from_trace = state.text.is_trace();
             let result = state.run.step(&mut state.source, budget);
-            if state.is_shared
+            if let Some(shared) = &state.shared
                 && let Some(drive) = state.run.take_preconditioned()
             {
-                *PRECONDITIONED.lock().expect("nothing that holds it panics") = Some(drive);
+                *shared.0.lock().expect("nothing that holds it panics") = Some(drive);
             }
             state.policies.check()?;
             result.map_err(|error| run_error(&error, from_trace))
@@ -225,7 +236,7 @@ impl Simulation {
             let mut run = flashwright_sim::Simulation::load_without_source(saved, &path).map_err(failed)?;
             let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
             run.rewind(&mut source).map_err(failed)?;
-            Ok(State { run, source, text, policies: Given::new(Vec::new()).0, is_shared: false })
+            Ok(State { run, source, text, policies: Given::new(Vec::new()).0, shared: None })
         })?;
         Ok(Self::of(state))
     }

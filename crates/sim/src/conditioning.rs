@@ -1,15 +1,13 @@
 //! Plays the workload itself, without measuring, until the drive has settled under it.
 //!
-//! If nothing lies between the workload and the flash, no time passes: the translation layer depends only on the order
-//! of requests, which is the same at every pace. Schedulers and controllers merge and buffer by time, so drives with
-//! them are played at the pace of the run.
+//! If what lies between the workload and the flash only delays requests, no time passes: the translation layer depends
+//! only on their order, which is the same at every pace. Schedulers and buffers merge by time, so drives with them are
+//! played at the pace of the run.
 
 use crate::machine::Machine;
 use crate::player::{self, PlayError, Player, Step};
 use crate::settle::{History, Totals};
-use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Passes, Request, RequestSource, SourceError, Tag,
-};
+use flashwright_block::{Passes, RequestSource, SourceError};
 use flashwright_ftl::{Cause, OpKind};
 use flashwright_ssd::Ssd;
 use schemars::JsonSchema;
@@ -205,7 +203,7 @@ impl Conditioning {
     }
 }
 
-/// Plays up to this many requests in total; no time passes if nothing lies before the flash and cleaning doesn't depend on time.
+/// Plays up to this many requests in total; no time passes if the drive's state hangs on none.
 fn play(
     machine: &mut Machine,
     player: &mut Player,
@@ -213,11 +211,10 @@ fn play(
     until: u64,
     finish: bool,
 ) -> Result<Step, PlayError> {
-    match machine {
-        Machine::Plain(ssd) if !ssd.config().gc.schedule.needs_time() => {
-            player.play(&mut Untimed { ssd }, source, until, finish, |_, _| {})
-        }
-        _ => machine.play(player, source, until, finish, |_, _| {}),
+    if machine.is_timeless() {
+        machine.play_untimed(player, source, until, finish)
+    } else {
+        machine.play(player, source, until, finish, |_, _| {})
     }
 }
 
@@ -233,33 +230,5 @@ pub(crate) fn totals(machine: &Machine) -> Totals {
             .map(|cause| counters.get(OpKind::Program, cause))
             .iter()
             .sum(),
-    }
-}
-
-/// A drive on which no time passes.
-struct Untimed<'a> {
-    ssd: &'a mut Ssd,
-}
-
-impl BlockDevice for Untimed<'_> {
-    fn info(&self) -> DeviceInfo {
-        self.ssd.info()
-    }
-    fn now(&self) -> Nanos {
-        self.ssd.now()
-    }
-    fn submit(&mut self, _: Request) -> Result<Tag, IoError> {
-        unreachable!("a closed loop of depth one executes its requests")
-    }
-    fn wait(&mut self, _: Nanos, _: &mut Completion) -> Result<bool, IoError> {
-        Ok(false)
-    }
-    #[inline(always)]
-    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
-        self.ssd.absorb(request, completion)
-    }
-    #[inline(always)]
-    fn expect(&self, requests: &[Request], ahead: Ahead) {
-        self.ssd.expect(requests, ahead);
     }
 }

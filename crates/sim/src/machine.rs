@@ -2,7 +2,9 @@
 //! the flash with its translation layer.
 
 use crate::player::{PlayError, Player, Step};
-use flashwright_block::{BlockDevice, Completion, Nanos, RequestKind, RequestSource, SECTOR_BYTES, Seed};
+use flashwright_block::{
+    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, RequestSource, SECTOR_BYTES, Seed, Tag,
+};
 use flashwright_host::{LayerFigures, Stack, StackError};
 use flashwright_ssd::{ConfigError, Controller, ControllerFigures, Mounted, SettingError, Ssd, SsdError};
 use serde::{Deserialize, Serialize};
@@ -49,9 +51,23 @@ impl Machine {
         Ok(Self::Layered(Box::new(Layered { stack, written: None })))
     }
 
-    /// Whether a layer before the flash merges, cuts or buffers requests.
-    pub fn is_layered(&self) -> bool {
-        matches!(self, Self::Layered(_))
+    /// Whether pages and tables depend only on the order of the requests: what lies before the flash delays them, but merges,
+    /// cuts and keeps none, and cleaning waits for no time.
+    pub fn is_timeless(&self) -> bool {
+        let config = self.ssd().config();
+        let only_delays = match self {
+            Self::Plain(_) => true,
+            Self::Layered(layered) => {
+                matches!(layered.stack, Stack::Bare(_)) && config.controller.only_delays(config.geometry.page_size)
+            }
+        };
+        only_delays && !config.gc.schedule.needs_time()
+    }
+
+    /// Whether a drive settles at the pace of the run, because what lies before the flash merges by time; else at a depth of
+    /// one.
+    pub fn settles_at_pace(&self) -> bool {
+        matches!(self, Self::Layered(_)) && !self.is_timeless()
     }
 
     #[inline(always)]
@@ -76,6 +92,13 @@ impl Machine {
         let written = self.written();
         if let Self::Layered(layered) = self {
             layered.written = Some(written);
+        }
+    }
+
+    /// Takes over what the host had written to a drive in the same state.
+    pub fn take_written(&mut self, of_other: Written) {
+        if let Self::Layered(layered) = self {
+            layered.written = Some(of_other);
         }
     }
 
@@ -189,6 +212,26 @@ impl Machine {
         }
     }
 
+    /// As [`Machine::play`] at a depth of one without letting time pass; for a machine that [is timeless](Self::is_timeless).
+    pub fn play_untimed(
+        &mut self,
+        player: &mut Player,
+        source: &mut dyn RequestSource,
+        until_submitted: u64,
+        finish: bool,
+    ) -> Result<Step, PlayError> {
+        match self {
+            Self::Plain(ssd) => player.play(&mut Untimed { ssd }, source, until_submitted, finish, |_, _| {}),
+            Self::Layered(layered) => {
+                let Layered { stack, written } = &mut **layered;
+                let ssd = stack.device_mut().device_mut();
+                player.play(&mut Untimed { ssd }, source, until_submitted, finish, |completion, untimed| {
+                    count_written(written, completion, untimed.ssd);
+                })
+            }
+        }
+    }
+
     /// The device, for requests that no player submits; each completion goes to [`Machine::completed`]. It keeps the bytes
     /// of requests if the drive was built to and no scheduler lies before it.
     pub fn device(&mut self) -> &mut dyn BlockDevice {
@@ -237,6 +280,34 @@ impl Layered {
                     .to_owned())
             }
         }
+    }
+}
+
+/// A drive on which no time passes.
+struct Untimed<'a> {
+    ssd: &'a mut Ssd,
+}
+
+impl BlockDevice for Untimed<'_> {
+    fn info(&self) -> DeviceInfo {
+        self.ssd.info()
+    }
+    fn now(&self) -> Nanos {
+        self.ssd.now()
+    }
+    fn submit(&mut self, _: Request) -> Result<Tag, IoError> {
+        unreachable!("a closed loop of depth one executes its requests")
+    }
+    fn wait(&mut self, _: Nanos, _: &mut Completion) -> Result<bool, IoError> {
+        Ok(false)
+    }
+    #[inline(always)]
+    fn execute(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        self.ssd.absorb(request, completion)
+    }
+    #[inline(always)]
+    fn expect(&self, requests: &[Request], ahead: Ahead) {
+        self.ssd.expect(requests, ahead);
     }
 }
 

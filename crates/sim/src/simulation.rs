@@ -29,6 +29,7 @@ use flashwright_ftl::OpKind;
 use flashwright_host::LayerFigures;
 use flashwright_nand::BlockId;
 use flashwright_ssd::{ControllerFigures, DriveConfig, Ssd, SsdError, TimingModel};
+use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
 
 /// The settings of a run, apart from the drive and the source of requests.
@@ -379,7 +380,7 @@ impl Simulation {
     /// [`RunError`]; the run can still be reported as interrupted. A drive that can take no more writes ends the run
     /// without an error.
     pub fn step(&mut self, source: &mut dyn RequestSource, budget: u64) -> Result<bool, RunError> {
-        let started = cpu_seconds();
+        let started = seconds(ClockId::ThreadCPUTime);
         let is_run = matches!(self.phase, Phase::Warmup | Phase::Measured);
         let result = match self.phase {
             Phase::Precondition => self.step_precondition(budget),
@@ -389,7 +390,7 @@ impl Simulation {
             Phase::Done => Ok(()),
         };
         if is_run {
-            self.cpu_s += cpu_seconds() - started;
+            self.cpu_s += seconds(ClockId::ThreadCPUTime) - started;
         }
         result.map(|()| self.phase == Phase::Done)
     }
@@ -413,7 +414,8 @@ impl Simulation {
         let blocks = ssd.flash().geometry().blocks();
         self.history = Some(History::new(totals(&self.machine), ssd.logical_pages(), blocks, levels_wear));
         let settles = self.conditioning.is_some();
-        let pace = if settles && !self.machine.is_layered() { Pace::Closed { depth: 1 } } else { self.settings.pace };
+        let pace =
+            if settles && !self.machine.settles_at_pace() { Pace::Closed { depth: 1 } } else { self.settings.pace };
         self.player = Some(Player::new(pace, now));
         if settles {
             self.phase = Phase::Settling;
@@ -443,7 +445,7 @@ impl Simulation {
         let now = self.machine.now();
         let player = self.player.as_mut().expect("made when preconditioning ended");
         player.count_anew();
-        if !self.machine.is_layered() {
+        if !self.machine.settles_at_pace() {
             player.change_pace(self.settings.pace, now);
         }
         self.begin_warmup();
@@ -501,7 +503,7 @@ impl Simulation {
         self.machine.reset_figures();
         let timed = self.is_timed();
         // Nobody else submits, so the tag of the next request equals the number of requests.
-        let beforehand = match (&self.conditioning, self.machine.is_layered()) {
+        let beforehand = match (&self.conditioning, self.machine.settles_at_pace()) {
             (Some(conditioning), true) => conditioning.requests(),
             _ => 0,
         };
@@ -641,8 +643,12 @@ impl Simulation {
 }
 
 /// CPU time of the process.
-#[allow(clippy::cast_precision_loss)]
 pub(crate) fn cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    seconds(ClockId::ProcessCPUTime)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn seconds(clock: ClockId) -> f64 {
+    let time = rustix::time::clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -108,9 +108,15 @@ fn a_drive_that_the_workload_preconditioned_is_shared_by_runs_of_that_workload()
         [(generated("zipf:write=0.7"), "workload"), (generated("uniform:write=1,rate=300"), "auto"), (trace(), "auto")]
     {
         let shared = handed_on(&config(&[]), &spec, &options(precondition, 1)).unwrap();
-        for (settings, depth, warmup) in
-            [(&[][..], Some(16), 0), (&["host.queue-depth=2"], Some(4), 500), (&[], None, 0)]
-        {
+        let link = ["controller.interface-rate=300 MB/s", "controller.write-overhead=20 us", "controller.queue-depth=4"];
+        for (settings, depth, warmup) in [
+            (&[][..], Some(16), 0),
+            (&["host.queue-depth=2"], Some(4), 500),
+            (&[], None, 0),
+            // It only delays requests, so no time passes until the drive has settled.
+            (&link, Some(16), 100),
+            (&["controller.command-limit=16 KiB"], Some(2), 0),
+        ] {
             let config = config(settings);
             let time_scale = depth.is_none().then_some(0.5);
             let options = RunOptions { depth, time_scale, warmup, ..options(precondition, 1) };
@@ -139,6 +145,8 @@ fn a_drive_is_shared_only_where_preconditioning_ends_in_the_same_state() {
     assert!(!takes(&[], &RunOptions { seed: SeedOption(2), ..options("random", 1) }));
     assert!(!takes(&[], &RunOptions { verify: false, ..options("random", 1) }));
     assert!(handed_on(&config(&[]), &spec, &options("empty", 1)).is_none(), "there is nothing to share");
-    let layered = config(&["host.scheduler=deadline"]);
-    assert!(handed_on(&layered, &spec, &options("workload", 1)).is_none(), "schedulers let time pass");
+    for layer in ["host.scheduler=deadline", "controller.write-buffer.size=64 KiB", "controller.command-limit=1 KiB"] {
+        let layered = config(&[layer]);
+        assert!(handed_on(&layered, &spec, &options("workload", 1)).is_none(), "{layer} merges or cuts by time");
+    }
 }

@@ -44,6 +44,12 @@ pub fn memory_needed(config: &DriveConfig, keeps: Keeps) -> u64 {
     bytes
 }
 
+/// The memory that is left to this process, in bytes; none where the system does not say.
+#[must_use]
+pub fn memory_left() -> Option<u64> {
+    left().into_iter().map(|left| left.bytes).min()
+}
+
 /// Memory that is left, and what limits it.
 struct Left {
     bytes: u64,

@@ -85,11 +85,12 @@ def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:
     base = ssd.precondition("random" if is_page_mapped else "sequential")
     held = max(map(_core.size_read, write_buffers(ssd.config).values()))
     ends = time.monotonic() + seconds
+    shared = _core.SharedDrive()
     figures: dict[str, float] = {"share_of_peak": SATURATED}
     grids, descriptions = [], []
     try:
         for kind in _KINDS:
-            grid = _grid(base, kind, held if kind == "write" else 0, ends)
+            grid = _grid(base, kind, held if kind == "write" else 0, ends, shared)
             grids.append(grid)
             rates = grid.bandwidth_bytes_per_s / grid.size_bytes[:, None]
             for size, depth in zip(grid.size_bytes, grid.saturation_depth, strict=True):
@@ -112,7 +113,7 @@ def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:
     )
 
 
-def _grid(base: Ssd, kind: _Kind, held: int, ends: float) -> Grid:
+def _grid(base: Ssd, kind: _Kind, held: int, ends: float, shared: _core.SharedDrive) -> Grid:
     """Random requests of one kind at every size and depth; sizes for which there is no time are left out.
 
     `held` are the bytes that RAM holds, which is filled before.
@@ -124,20 +125,22 @@ def _grid(base: Ssd, kind: _Kind, held: int, ends: float) -> Grid:
     for size in (each << 10 for each in _SIZES_KIB):
         if sizes and (time.monotonic() > ends or size > capacity // 8):
             break
-        points = [_point(base, kind, size, depth, held) for depth in _DEPTHS]
+        points = [_point(base, kind, size, depth, held, shared) for depth in _DEPTHS]
         sizes.append(size)
         rates.append([rate * size for rate, _ in points])
         means.append([mean for _, mean in points])
     return judge_grid(kind, np.array(sizes), np.array(_DEPTHS), np.array(rates), np.array(means))
 
 
-def _point(base: Ssd, kind: _Kind, size: int, depth: int, held: int) -> tuple[float, float]:
+def _point(
+    base: Ssd, kind: _Kind, size: int, depth: int, held: int, shared: _core.SharedDrive
+) -> tuple[float, float]:
     """Requests a second, and their mean response time in nanoseconds."""
     source = workloads.uniform(write=float(kind == "write"), size=f"{size}B")
     requests = max(min(_REQUESTS, _BYTES_MOST // size), _TIMES_DEPTH * depth)
     warmup = min(round(_FILLS * held) // size, _WARMUP_MOST)
     settings = RunSettings(requests=requests, warmup=warmup, depth=depth, window="off")
-    run = Run.create(base.toml, base.preconditioning or "empty", source, settings, is_shared=True)
+    run = Run.create(base.toml, base.preconditioning or "empty", source, settings, shared=shared)
     while not run.step(_STEP):
         pass
     result = run.result()

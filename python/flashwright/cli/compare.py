@@ -37,11 +37,11 @@ from flashwright.errors import (
 )
 from flashwright.simulation.compare import seeded, variants
 from flashwright.simulation.identity import names_of
+from flashwright.simulation.played import played
 from flashwright.simulation.results import RunResult, Runs, table
-from flashwright.simulation.run import RunInterrupted
 from flashwright.simulation.run_keys import as_source
 from flashwright.simulation.ssd import Ssd
-from flashwright.simulation.variant import Variant, repeated
+from flashwright.simulation.variant import repeated
 from flashwright.simulation.warnings import gathered, gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.tablefiles import write_table
@@ -84,6 +84,14 @@ def compare(
         ),
     ] = 1,
     policy: PolicyFiles = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Play N runs at a time; by default one a core, as far as memory allows.",
+            rich_help_panel="Processes",
+        ),
+    ] = None,
     parquet: Annotated[Path | None, OLD] = None,
 ) -> int:
     """Play the same workload under several settings, and show the results side by side."""
@@ -108,34 +116,20 @@ def compare(
             errors.note(line)
     if not run.given(["workload", "trace"]) and "workload" not in varied and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
-    results: list[RunResult] = []
-    failures: dict[str, FlashwrightError] = {}
-    interrupted = False
-    played: list[Variant] = []
-    for variant in made:
-        label = variant.label
-        try:
-            begun = variant.begin()
-            with Bar(output.bar, label) as bar:
-                results.append(
-                    begun.go(progress=bar.update, label=label).with_varied(variant.varied)
-                )
-            played.append(variant)
-        except RunInterrupted as stop:
-            interrupted = True
-            if stop.result is not None:
-                results.append(stop.result.with_varied(variant.varied))
-                played.append(variant)
-            break
-        except (DeviceError, PolicyError) as error:
-            # This drive or policy can't do it, which says nothing of the others.
-            failures[label] = error
-    _write(results, played, failures, varied, notes, ssd, output, out)
+    with Bar(output.bar) as bar:
+        found = played(made, jobs=jobs, progress=lambda label, now: bar.update(now, label=label))
+    failures = {made[at].label: failure for at, failure in sorted(found.errors.items())}
+    for failure in failures.values():
+        # That a drive or a policy can't do it says nothing of the others.
+        if not isinstance(failure, DeviceError | PolicyError):
+            raise failure
+    results = [result for _, result in sorted(found.results.items())]
+    _write(results, failures, varied, notes, ssd, output, out)
     for label, failure in failures.items():
         errors.fault(f"{label}: {failure}", failure.hint)
-    if interrupted:
+    if found.interrupted:
         errors.note(
-            f"interrupted; {len(results)} of {len(made)} runs were started; the last may be incomplete"
+            f"interrupted; {len(results)} of {len(made)} runs were started; the last ones may be incomplete"
         )
         return 130
     if failures:
@@ -217,7 +211,6 @@ def _value(text: str) -> object:
 
 def _write(
     results: Sequence[RunResult],
-    played: Sequence[Variant],
     failures: Mapping[str, FlashwrightError],
     varied: dict[str, list[object]],
     notes: Sequence[str],
@@ -233,11 +226,10 @@ def _write(
             gathered((result.label, result.json["warnings"]) for result in results)
         ),
         "over_seeds": Runs(results).over_seeds().to_pylist()
-        if any("seed" in variant.varied for variant in played)
+        if any("seed" in result.varied for result in results)
         else None,
         "runs": [
-            {"label": result.label, "varied": variant.varied, **result.json}
-            for result, variant in zip(results, played, strict=True)
+            {"label": result.label, "varied": result.varied, **result.json} for result in results
         ],
         "failures": {label: str(failure) for label, failure in failures.items()},
     }

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from flashwright.errors import ConfigError, DeviceError
+from flashwright.simulation.played import played
 from flashwright.simulation.results import RunResult, Runs
 from flashwright.simulation.run import PlaySettings, RunInterrupted, RunSettings
 from flashwright.simulation.run_count import expect_run_count
@@ -116,9 +117,9 @@ class CompareInterrupted(RunInterrupted):
     Attributes
     ----------
     result : RunResult or None
-        What was finished of the run under way.
+        What was finished of the first run under way.
     runs : Runs
-        The runs that were finished before.
+        The runs that were finished.
     """
 
     def __init__(self, result: RunResult | None, runs: Runs) -> None:
@@ -134,6 +135,7 @@ def compare(
     *,
     each: Callable[[str, Ssd], RunResult] | None = None,
     seeds: int = 1,
+    jobs: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     **settings: Unpack[PlaySettings],
 ) -> Runs:
@@ -156,8 +158,11 @@ def compare(
         the drive can be varied then.
     seeds : int, optional
         Plays each combination with this many consecutive seeds; :meth:`Runs.over_seeds` has means and intervals.
+    jobs : int, optional
+        Runs at a time; by default one a core, as far as memory allows. It makes no difference to results. Policies
+        written in Python and `each` are played one at a time.
     progress : callable, optional
-        Called a few times a second in each run.
+        Called a few times a second with where the first run under way stands.
     **settings
         As :meth:`Ssd.play` takes them.
 
@@ -210,14 +215,24 @@ def compare(
                 )
     done = Runs()
     done.notes = repeated(unlike)
-    for variant in made:
-        try:
-            result = (
-                variant.begin().go(progress=progress, label=variant.label)
-                if each is None
-                else each(variant.label, variant.ssd)
-            )
-        except RunInterrupted as stop:
-            raise CompareInterrupted(stop.result, done) from None
-        done.append(result.with_varied(variant.varied))
+    if each is not None:
+        for variant in made:
+            try:
+                done.append(each(variant.label, variant.ssd).with_varied(variant.varied))
+            except RunInterrupted as stop:
+                raise CompareInterrupted(stop.result, done) from None
+        return done
+    found = played(
+        made, jobs=jobs, progress=None if progress is None else lambda _, now: progress(now)
+    )
+    for _, error in sorted(found.errors.items()):
+        raise error
+    results = [result for _, result in sorted(found.results.items())]
+    done.extend(each for each in results if not _is_cut_short(each))
+    if found.interrupted:
+        raise CompareInterrupted(next(filter(_is_cut_short, results), None), done)
     return done
+
+
+def _is_cut_short(result: RunResult) -> bool:
+    return bool(result.json["ended"] == "interrupted")

@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tomllib
 from collections.abc import Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from flashwright.drive import policies
@@ -19,7 +21,7 @@ from flashwright.simulation.run import RunSettings
 from flashwright.support.names import told_apart
 from flashwright.traces import workloads
 
-__all__ = ["identity_of", "identity_of_run", "name_of", "names_of", "plain"]
+__all__ = ["beginning_of_run", "identity_of", "identity_of_run", "name_of", "names_of", "plain"]
 
 
 def name_of(source: workloads.Source) -> str:
@@ -93,6 +95,54 @@ def identity_of_run(
         [policies.identity_of(policy) for policy in settings.policies],
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def beginning_of_run(
+    toml: str, preconditioning: str | None, source: object, seed: int, verify: bool
+) -> str:
+    """What the preconditioned drive of a run depends on, as a hash; empty for drives that are not preconditioned.
+
+    Runs for which it is equal may begin with the same drive; whether they do is for the simulator to decide.
+
+    Parameters
+    ----------
+    toml : str
+        The drive's configuration.
+    preconditioning : str or None
+        What is done to it first.
+    source : object
+        What is played, as JSON can hold it.
+    seed : int
+        The seed of the run.
+    verify : bool
+        Whether reads are checked.
+
+    Examples
+    --------
+    >>> beginning_of_run("", "random", "uniform", 1, False) == beginning_of_run("", "random", "zipf", 1, False)
+    True
+    >>> beginning_of_run("", "workload", "uniform", 1, False) == beginning_of_run("", "workload", "zipf", 1, False)
+    False
+    """
+    if preconditioning in (None, "empty"):
+        return ""
+    drive, host = _state_of_drive(toml)
+    beginning: list[object] = [drive, preconditioning, seed, verify]
+    if str(preconditioning).startswith(("auto", "workload")):
+        beginning += [source, host]
+    text = json.dumps(beginning, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@lru_cache(maxsize=1024)
+def _state_of_drive(text: str) -> tuple[str, str]:
+    """The parts of a configuration: what preconditioning depends on, and what it does if the workload preconditions."""
+    drive = tomllib.loads(text)
+    host = [drive.pop("host", {}), drive.pop("controller", {})]
+    host[0].pop("queue-depth", None)
+    drive.pop("name", None)
+    first, second = (json.dumps(part, sort_keys=True, default=str) for part in (drive, host))
+    return first, second
 
 
 def names_of(values: Sequence[object]) -> list[object]:

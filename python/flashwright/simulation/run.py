@@ -162,7 +162,7 @@ class Run:
         source: Source,
         settings: RunSettings,
         *,
-        is_shared: bool = False,
+        shared: _core.SharedDrive | None = None,
     ) -> Run:
         """Build the drive and open the workload; nothing is played yet.
 
@@ -176,14 +176,14 @@ class Run:
             What is played.
         settings : RunSettings
             All else.
-        is_shared : bool, optional
-            Begin with the drive that the last such run of this process preconditioned, where it is in the state that
-            this one would bring its own into; else keep this one's for the next. The result is the same.
+        shared : SharedDrive, optional
+            Begin with the drive that the last run with it preconditioned, where it is in the state that this one would
+            bring its own into; else keep this one's for the next. The result is the same.
         """
         text = settings.to_json(preconditioning)
         given = policies.handed(settings.policies)
         trace = TraceMark(source.path) if isinstance(source, Trace) else None
-        return cls(_core.Simulation(toml, source.source_json(), text, given, is_shared), trace)
+        return cls(_core.Simulation(toml, source.source_json(), text, given, shared), trace)
 
     @classmethod
     @checked()

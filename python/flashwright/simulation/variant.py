@@ -9,10 +9,17 @@ from typing import Any
 
 from flashwright.drive import policies
 from flashwright.errors import ConfigError, WorkloadError
-from flashwright.simulation.identity import identity_of_run, name_of, names_of
+from flashwright.simulation.identity import (
+    beginning_of_run,
+    identity_of,
+    identity_of_run,
+    name_of,
+    names_of,
+)
 from flashwright.simulation.run import Run, RunSettings
 from flashwright.simulation.run_keys import WORKLOAD, as_source, as_time_scale, as_whole, with_keys
 from flashwright.simulation.ssd import Ssd
+from flashwright.support.core import _core
 from flashwright.support.names import told_apart
 from flashwright.traces import workloads
 
@@ -75,10 +82,25 @@ class Variant:
         """What the run depends on, as a digest."""
         return identity_of_run(self.ssd.toml, self.ssd.preconditioning, self.source, self.settings)
 
-    def begin(self) -> Run:
-        """The run, about to start."""
+    @property
+    def beginning(self) -> str:
+        """What its preconditioned drive depends on, as a hash; empty if it is not preconditioned."""
+        return beginning_of_run(
+            self.ssd.toml,
+            self.ssd.preconditioning,
+            identity_of(self.source),
+            self.settings.seed,
+            self.settings.verify,
+        )
+
+    def begin(self, shared: _core.SharedDrive | None = None) -> Run:
+        """The run, about to start; `shared` as :meth:`Run.create` takes it."""
         return Run.create(
-            self.ssd.toml, self.ssd.preconditioning or "empty", self.source, self.settings
+            self.ssd.toml,
+            self.ssd.preconditioning or "empty",
+            self.source,
+            self.settings,
+            shared=shared,
         )
 
 

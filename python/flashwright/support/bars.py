@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["Bar", "OutcomeView", "PointsBar"]
 
 _WAIT_S = 1.0
+# Where no bar is shown, one line says how long it will take if that is more than a moment.
+_SAY_S = 20.0
 _NAMES = {
     "precondition": "precondition",
     "settling": "settling (at most)",
@@ -69,6 +71,7 @@ class _Shown:
 
     def __init__(self, wanted: bool | None) -> None:
         self._wanted = sys.stderr.isatty() if wanted is None else wanted
+        self._says = wanted is None and not self._wanted
         self._began = time.monotonic()
         self._bar: Progress | None = None
 
@@ -101,6 +104,8 @@ class _Shown:
 class Bar(_Shown):
     """Shows how far a run is, its rate and the time left.
 
+    Where nobody watches, one line says so of a part that takes more than 20 seconds.
+
     Parameters
     ----------
     wanted : bool or None
@@ -116,12 +121,25 @@ class Bar(_Shown):
         self._unit = unit
         self._label = f"{label}: " if label else ""
         self._task: TaskID | None = None
-        self._phase = ""
+        self._phase = "", ""
         self._phase_began = (0, 0.0)
 
-    def update(self, now: progress.Progress, what: str = "") -> None:
-        """Take a run's progress; `what` names its current part."""
+    def update(self, now: progress.Progress, what: str = "", *, label: str = "") -> None:
+        """Take a run's progress; `what` names its current part, `label` the run where there are several."""
         clock = time.monotonic()
+        before = f"{label}: " if label else self._label
+        is_new = self._phase != (before, now.phase)
+        if is_new:
+            self._phase, self._phase_began = (before, now.phase), (now.done, clock)
+        done, total = float(now.done), None if now.total is None else float(now.total)
+        if total is None and now.share is not None:
+            done, total = now.share * 1e6, 1e6
+        shown = before + (what or _NAMES[now.phase])
+        elapsed = clock - self._phase_began[1]
+        if self._says and elapsed >= _SAY_S and total and done:
+            self._says = False
+            left = _clock(elapsed * (total - done) / done)
+            print(f"note: {shown}: {done / total:.0%}, {left} left of this part", file=sys.stderr)
         if not self._wanted or clock - self._began < _WAIT_S:
             return
         if self._bar is None:
@@ -133,18 +151,12 @@ class Bar(_Shown):
                 TextColumn("left"),
                 TimeRemainingColumn(),
             )
-        if now.phase != self._phase or self._task is None:
+        if is_new or self._task is None:
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._phase, self._phase_began = now.phase, (now.done, clock)
-            self._task = self._bar.add_task(self._label + _NAMES[now.phase], total=None, rate="")
-        done, total = float(now.done), None if now.total is None else float(now.total)
-        if total is None and now.share is not None:
-            done, total = now.share * 1e6, 1e6
-        elapsed = clock - self._phase_began[1]
+            self._task = self._bar.add_task(before + _NAMES[now.phase], total=None, rate="")
         unit = _UNITS.get(now.phase, self._unit)
         rate = f"{(now.done - self._phase_began[0]) / elapsed:,.0f} {unit}" if elapsed > 0.2 else ""
-        shown = self._label + (what or _NAMES[now.phase])
         self._bar.update(self._task, description=shown, completed=done, total=total, rate=rate)
 
 

@@ -88,7 +88,7 @@ def _bar(label: str, unit: str) -> Bar:
     # Here, because few see a bar, and its library takes a while to import.
     from flashwright.support.bars import Bar
 
-    return Bar(None, label, unit)
+    return Bar(sys.stderr.isatty(), label, unit)
 
 
 def _in_notebook() -> bool:

@@ -6,19 +6,19 @@ of the trace, the settings of the run, and a digest of the code. Where a trace l
 
 from __future__ import annotations
 
-import hashlib
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from flashwright.drive.policies import name_of
 from flashwright.errors import SweepError, TraceError
+from flashwright.simulation.identity import beginning_of_run
 from flashwright.simulation.run import Run, RunSettings
 from flashwright.simulation.variant import Variant
+from flashwright.support.core import _core
 from flashwright.support.digests import digest_of_code, digest_of_file
 from flashwright.sweeps.points import Point
 from flashwright.traces.workloads import Trace, Workload
@@ -155,11 +155,19 @@ def play(
                 f"{path}: found other content here, expected the content from when the sweep started",
                 "",
             )
-    run = Run.create(drive, precondition, played, RunSettings(**settings), is_shared=bool(shared))
+    run = Run.create(
+        drive, precondition, played, RunSettings(**settings), shared=_shared() if shared else None
+    )
     figures = run.go().json
     # As it comes out of the store.
     figures = json.loads(json.dumps(figures))
     return {"machine": figures.pop("run"), "figures": figures}
+
+
+@cache
+def _shared() -> _core.SharedDrive:
+    """Where the runs of this process find the drive of the one before."""
+    return _core.SharedDrive()
 
 
 def sharing(points: Sequence[Point]) -> list[Point]:
@@ -192,7 +200,15 @@ def sharing(points: Sequence[Point]) -> list[Point]:
     """
     groups: dict[str, list[Point]] = {}
     for point in points:
-        groups.setdefault(_beginning(point.arguments), []).append(point)
+        own = point.arguments
+        beginning = beginning_of_run(
+            own["drive"],
+            own["precondition"],
+            own["source"],
+            own["settings"]["seed"],
+            own["settings"]["verify"],
+        )
+        groups.setdefault(beginning, []).append(point)
     return [
         replace(point, whereabouts={**point.whereabouts, "shared": group})
         if len(together) > 1 and group
@@ -200,30 +216,6 @@ def sharing(points: Sequence[Point]) -> list[Point]:
         for group, together in groups.items()
         for point in together
     ]
-
-
-def _beginning(arguments: Mapping[str, Any]) -> str:
-    """What the preconditioned drive of a run depends on, as a hash; empty for drives that are not preconditioned."""
-    precondition, settings = arguments["precondition"], arguments["settings"]
-    if precondition == "empty":
-        return ""
-    drive, host = _state_of_drive(arguments["drive"])
-    beginning = [drive, precondition, settings["seed"], settings["verify"]]
-    if precondition.startswith(("auto", "workload")):
-        beginning += [arguments["source"], host]
-    text = json.dumps(beginning, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-@lru_cache(maxsize=1024)
-def _state_of_drive(text: str) -> tuple[str, str]:
-    """The parts of a configuration: what preconditioning depends on, and what it does if the workload preconditions."""
-    drive = tomllib.loads(text)
-    host = [drive.pop("host", {}), drive.pop("controller", {})]
-    host[0].pop("queue-depth", None)
-    drive.pop("name", None)
-    first, second = (json.dumps(part, sort_keys=True, default=str) for part in (drive, host))
-    return first, second
 
 
 def _digest(path: str) -> str:

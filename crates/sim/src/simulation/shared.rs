@@ -5,6 +5,7 @@
 
 use super::{RunError, Simulation};
 use crate::conditioning::Conditioning;
+use crate::machine::Written;
 use crate::player::Player;
 use crate::precondition::{Precondition, Preconditioning};
 use crate::settle::History;
@@ -19,6 +20,7 @@ const PAGES_MAX: u32 = 1 << 26;
 pub struct Preconditioned {
     beginning: Beginning,
     ssd: Ssd,
+    written: Written,
     preconditioning: Preconditioning,
     /// Where the workload itself preconditioned the drive.
     settling: Option<(Conditioning, History, Player)>,
@@ -72,6 +74,7 @@ impl Simulation {
         self.machine.ssd_mut().take_state(&shared.ssd);
         self.preconditioning = shared.preconditioning.clone();
         self.workload_begins();
+        self.machine.take_written(shared.written);
         if let Some((conditioning, history, player)) = shared.settling.clone() {
             (self.conditioning, self.history, self.player) = (Some(conditioning), Some(history), Some(player));
             self.settling_over();
@@ -89,8 +92,9 @@ impl Simulation {
             (Some(conditioning), Some(history), Some(player)) => Some((conditioning, history, player)),
             _ => None,
         };
-        let (ssd, preconditioning) = (self.ssd().clone(), self.preconditioning.clone());
-        let kept = Some(Box::new(Preconditioned { beginning, ssd, preconditioning, settling }));
+        let (ssd, written) = (self.ssd().clone(), self.machine.written());
+        let preconditioning = self.preconditioning.clone();
+        let kept = Some(Box::new(Preconditioned { beginning, ssd, written, preconditioning, settling }));
         self.handing_on.as_mut().expect("it was just there").kept = kept;
     }
 
@@ -100,7 +104,7 @@ impl Simulation {
         let ssd = self.ssd();
         let mut config = ssd.config().clone().into_written();
         let by_workload = self.conditioning.is_some();
-        let takes_time = by_workload && (self.machine.is_layered() || config.gc.schedule.needs_time());
+        let takes_time = by_workload && !self.machine.is_timeless();
         let is_large = ssd.flash().geometry().pages() > PAGES_MAX;
         let changes_nothing = self.settings.precondition == Precondition::Empty;
         if is_large || changes_nothing || takes_time || config.recovery.can_mount() || ssd.has_foreign_policies() {
