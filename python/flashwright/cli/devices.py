@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated
 
 import typer
 
-from flashwright.cli.render import page
+from flashwright.cli.render import page, units
 from flashwright.drive.description import devices as bundled
 from flashwright.simulation.ssd import Ssd
+from flashwright.support.core import _core
 
 __all__ = ["devices"]
 
@@ -39,12 +41,24 @@ def devices(
         return 0
     table = page.plain_table(
         page.Column("drive", 100, number=False),
-        page.Column("make", 60, number=False),
-        page.Column("about", 90, number=False),
+        page.Column("capacity", 90),
+        page.Column("what it is (more: flashwright devices DRIVE)", 80, number=False),
         elsewhere="",
     )
     for each in bundled():
         ssd = Ssd.named(each)
-        table.add_row(each, repr(ssd).removeprefix("Ssd(").removesuffix(")"), ssd.config["about"])
+        table.add_row(each, units.volume(_core.config_check(ssd.toml)[0]), _first_sentence(ssd.config["about"]))
     page.console().print(table)
     return 0
+
+
+def _first_sentence(about: str) -> str:
+    """What a drive is, of all that is known of it.
+
+    Examples
+    --------
+    >>> _first_sentence("A small drive: 4 GiB, 10 % of it spare. Scaled down.")
+    'A small drive (scaled down)'
+    """
+    first = re.split(r"(?<! al)[.:;] ", about, maxsplit=1)[0]
+    return f"{first} (scaled down)" if "scaled down" in about.lower() else first
