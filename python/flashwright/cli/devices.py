@@ -47,7 +47,11 @@ def devices(
     )
     for each in bundled():
         ssd = Ssd.named(each)
-        table.add_row(each, units.volume(_core.config_check(ssd.toml)[0]), _first_sentence(ssd.config["about"]))
+        table.add_row(
+            each,
+            units.volume(_core.config_check(ssd.toml)[0]),
+            _first_sentence(ssd.config["about"]),
+        )
     page.console().print(table)
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -11,6 +12,7 @@ from flashwright.cli.before import BeforeOptions
 from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
+from flashwright.cli.servedcommand import ServedCommand, private_folder
 from flashwright.errors import ServeError
 from flashwright.serving.server import IN_FLIGHT_MAX, Served
 from flashwright.serving.server import serve as begin
@@ -20,6 +22,13 @@ from flashwright.support.files import check_writable
 __all__ = ["serve"]
 
 _Pace = Literal["none", "real"]
+
+_LOOK_S = 0.02
+"""Seconds between two looks at a command that runs beside the server."""
+
+_INTERRUPTED = 130
+_STOPPED = 125
+"""Exit statuses: of Ctrl-C, and of a command that outlived its drive."""
 
 
 @add_options
@@ -56,6 +65,15 @@ def serve(
             "--vfio-user",
             metavar="PATH",
             help="A socket at which QEMU attaches the drive as an NVMe controller on PCI. Repeatable.",
+            rich_help_panel="Server",
+        ),
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Run this command of the shell once the drive is served, and end with it and its status. It finds the "
+            "drive in FLASHWRIGHT_URI and the control socket in FLASHWRIGHT_CTL; without an address, both are private.",
             rich_help_panel="Server",
         ),
     ] = None,
@@ -176,13 +194,14 @@ def serve(
     Ctrl-C, SIGTERM or `flashwright ctl ADDRESS stop`; then its figures are printed, as those of a run. Whoever can
     connect needs no password, so only this machine can, unless --listen-anywhere is given. With --before, it is a
     device that exists, behind the schedulers of the simulator. The exit status is 2 if a recording or the image could
-    not be written.
+    not be written; else, with --run, that of the command, or 125 if the drive was stopped before its end.
     """
     output.check()
-    if not (nbd or nvme_tcp or vfio_user):
+    if not (nbd or nvme_tcp or vfio_user or run):
         raise ServeError(
             "--nbd: found none, expected an address",
-            "such as --nbd unix:/tmp/drive.sock, --nvme-tcp 127.0.0.1:4420, or --vfio-user /tmp/drive.sock",
+            "such as --nbd unix:/tmp/drive.sock, --nvme-tcp 127.0.0.1:4420, --vfio-user /tmp/drive.sock, or --run "
+            "COMMAND",
         )
     if pace not in get_args(_Pace):
         raise ServeError(f"--pace: found {pace!r}, expected none or real", "")
@@ -199,77 +218,92 @@ def serve(
         "--seed": seed != 1,
     }
     before.check(device, simulated)
-    if device is None:
-        exists = before.begin(
+    with contextlib.ExitStack() as ends:
+        if run is not None:
+            folder = ends.enter_context(private_folder())
+            if not (nbd or nvme_tcp or vfio_user):
+                nbd = [f"unix:{folder / 'drive'}"]
+            ctl = ctl or f"unix:{folder / 'ctl'}"
+        if device is None:
+            exists = before.begin(
+                nbd or (),
+                nvme_tcp=nvme_tcp or (),
+                vfio_user=vfio_user or (),
+                settings=set or (),
+                in_flight_max=in_flight_max,
+                read_only=read_only,
+                ctl=ctl,
+                metrics=metrics,
+                watch=watch,
+                listen_anywhere=listen_anywhere,
+                quiet=output.quiet,
+            )
+            status = _until_stopped(exists, run, output)
+            found = exists.stop()
+            _tell(exists)
+            before.show(found, exists.stats()["served"], output)
+            return 2 if exists.lost else status
+        ssd = Ssd.find(device).with_settings(set or ())
+        if precondition is not None:
+            ssd = ssd.precondition(precondition)
+        drive = begin(
+            ssd,
             nbd or (),
             nvme_tcp=nvme_tcp or (),
             vfio_user=vfio_user or (),
-            settings=set or (),
+            pace="real" if pace == "real" else "none",
+            time_scale=time_scale,
             in_flight_max=in_flight_max,
             read_only=read_only,
+            image=image,
+            record=record,
+            record_data=record_data,
             ctl=ctl,
             metrics=metrics,
             watch=watch,
             listen_anywhere=listen_anywhere,
-            quiet=output.quiet,
+            seed=seed,
         )
-        interrupted = _until_stopped(exists, output)
-        found = exists.stop()
-        _tell(exists)
-        before.show(found, exists.stats()["served"], output)
-        return _status(exists, interrupted)
-    ssd = Ssd.find(device).with_settings(set or ())
-    if precondition is not None:
-        ssd = ssd.precondition(precondition)
-    drive = begin(
-        ssd,
-        nbd or (),
-        nvme_tcp=nvme_tcp or (),
-        vfio_user=vfio_user or (),
-        pace="real" if pace == "real" else "none",
-        time_scale=time_scale,
-        in_flight_max=in_flight_max,
-        read_only=read_only,
-        image=image,
-        record=record,
-        record_data=record_data,
-        ctl=ctl,
-        metrics=metrics,
-        watch=watch,
-        listen_anywhere=listen_anywhere,
-        seed=seed,
-    )
-    interrupted = _until_stopped(drive, output)
-    result = drive.stop()
-    _tell(drive)
-    put_json(result.json | {"served": drive.stats()["served"]}, output.json)
-    put_page(lambda: result, output)
-    if not output.silent:
-        page.show_run(result)
-        page.show_served(drive.stats()["served"])
-    return _status(drive, interrupted)
+        status = _until_stopped(drive, run, output)
+        result = drive.stop()
+        _tell(drive)
+        put_json(result.json | {"served": drive.stats()["served"]}, output.json)
+        put_page(lambda: result, output)
+        if not output.silent:
+            page.show_run(result)
+            page.show_served(drive.stats()["served"])
+        return 2 if drive.lost else status
 
 
-def _status(drive: Served[Any], interrupted: bool) -> int:
-    """The exit status: a lost output is told by it, whatever ended the server."""
-    if drive.lost:
-        return 2
-    return 130 if interrupted else 0
+def _until_stopped(drive: Served[Any], run: str | None, output: ResultOptions) -> int:
+    """Say where the drive is, and wait for the end of the command, if there is one, or of the server.
 
-
-def _until_stopped(drive: Served[Any], output: ResultOptions) -> bool:
-    """Say where the drive is, and wait; whether it was a signal that ended the wait."""
+    Returns
+    -------
+    int
+        The exit status.
+    """
+    command: ServedCommand | None = None
     try:
         if not output.quiet:
             for uri in drive.uris:
                 errors.note(f"serving {uri}")
             for what, address in drive.addresses.items():
                 errors.note(f"{what}: {address}")
-        while not drive.wait(1.0):
+        if run is not None:
+            command = ServedCommand(run, drive.uris, drive.addresses)
+        while not drive.wait(1.0 if command is None else _LOOK_S):
             _tell(drive)
+            if command is not None and command.has_ended:
+                return command.status()
     except KeyboardInterrupt:
-        return True
-    return False
+        if command is not None:
+            command.end("interrupted")
+        return _INTERRUPTED
+    if command is not None and not command.has_ended:
+        command.end("the drive is no longer served")
+        return _STOPPED
+    return 0 if command is None else command.status()
 
 
 def _tell(drive: Served[Any]) -> None:
