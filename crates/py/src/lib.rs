@@ -31,6 +31,9 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use source::TraceText;
 
+/// The digest of the simulator's source.
+const SOURCE_DIGEST: &str = env!("FLASHWRIGHT_SOURCE_DIGEST");
+
 fn config_error(error: flashwright_ssd::ConfigError) -> PyErr {
     ConfigError::new_err(error.to_string())
 }
@@ -64,6 +67,14 @@ fn config_bundled(name: &str) -> PyResult<String> {
 #[pyfunction]
 fn config_with(text: &str, settings: Vec<String>) -> PyResult<String> {
     Ok(read(text, "config")?.with_settings(&settings).map_err(config_error)?.to_toml())
+}
+
+/// The configuration of a result, as TOML: of the JSON that a run reports.
+#[pyfunction]
+fn config_of_json(json: &str) -> PyResult<String> {
+    let config: Config = serde_json::from_str(json)
+        .map_err(|error| ConfigError::new_err(format!("config: {error}; expected what `simulate --json` writes")))?;
+    config.check().map_err(config_error).map(|config| config.to_toml())
 }
 
 /// The configuration as JSON, with every choice filled in that it leaves to the translation layer.
@@ -380,7 +391,7 @@ mod _core {
     use super::target::Target;
     #[pymodule_export]
     use super::{
-        config_bundled, config_check, config_json, config_read, config_with, devices, memory_left, memory_needed,
+        config_bundled, config_check, config_json, config_of_json, config_read, config_with, devices, memory_left, memory_needed,
         policies,
         precondition_read, schema_options, schema_run, settings, settings_schema, share_read, size_read, time_read,
         trace_columns, trace_convert, trace_fit, trace_formats, trace_info, trace_merge, workload_columns,
@@ -392,6 +403,6 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::errors::keep_panics();
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("source_digest", env!("FLASHWRIGHT_SOURCE_DIGEST"))
+        module.add("source_digest", super::SOURCE_DIGEST)
     }
 }

@@ -5,19 +5,21 @@ use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
 use flashwright_block::Effects;
 use flashwright_sim::{
-    OptionsError, Phase, Preconditioned, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source,
+    Made, OptionsError, Phase, Preconditioned, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source,
     WindowRow,
 };
 use flashwright_ssd::{Config, DriveConfig, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, TryLockError};
 
 struct State {
     run: flashwright_sim::Simulation,
     source: Source,
     text: SourceText,
+    options: RunOptions,
     policies: Given,
     /// Where it finds or leaves the drive of other runs that begin alike.
     shared: Option<SharedDrive>,
@@ -36,7 +38,27 @@ impl SharedDrive {
     }
 }
 
+/// What a saved run holds beside itself.
+#[derive(Deserialize, Serialize)]
+struct Kept {
+    source: SourceText,
+    options: RunOptions,
+}
+
 impl State {
+    /// What makes the run again, as far as the core knows it.
+    fn made(&self) -> Made {
+        let json = |value: Result<serde_json::Value, serde_json::Error>| value.expect("it is plain data");
+        Made {
+            source_digest: crate::SOURCE_DIGEST.to_owned(),
+            source: json(serde_json::to_value(self.text.kept())),
+            options: json(serde_json::to_value(&self.options)),
+            trace_sha256: None,
+            command: None,
+            platform: None,
+        }
+    }
+
     /// What the requests depend on beside drive and seed.
     fn source_name(&self) -> String {
         serde_json::to_string(&self.text.kept()).expect("it is plain data")
@@ -105,7 +127,7 @@ fn open(config: &DriveConfig, source: &str, settings: &str, policies: Vec<Handed
         OptionsError::Option { what, hint: Some(hint) } => WorkloadError::new_err((what, hint)),
         error => WorkloadError::new_err(error.to_string()),
     })?;
-    Ok(State { run, source, text, policies, shared: None })
+    Ok(State { run, source, text, options, policies, shared: None })
 }
 
 #[pymethods]
@@ -173,6 +195,7 @@ impl Simulation {
                 // What was played comes before how it went.
                 report.report.warnings.splice(..0, warnings);
                 report.report.application = application;
+                report.report.run.made = Some(state.made());
                 state.policies.tell(&mut report.report);
                 report
             }))
@@ -214,7 +237,8 @@ impl Simulation {
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
             state.can_be_saved()?;
-            let text = serde_json::to_vec(&state.text.kept())
+            let kept = Kept { source: state.text.kept(), options: state.options.clone() };
+            let text = serde_json::to_vec(&kept)
                 .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;
             let length = u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes();
             Ok([length.as_slice(), &text, &state.run.save()].concat())
@@ -231,12 +255,13 @@ impl Simulation {
                 .split_first_chunk::<8>()
                 .and_then(|(length, rest)| rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?));
             let (text, saved) = parts.ok_or_else(|| fail("it ends too early"))?;
-            let text: SourceText = serde_json::from_slice(text).map_err(|error| fail(&error.to_string()))?;
+            let Kept { source: text, options } =
+                serde_json::from_slice(text).map_err(|error| fail(&error.to_string()))?;
             let failed = |error: RunError| run_error(&error, text.is_trace());
             let mut run = flashwright_sim::Simulation::load_without_source(saved, &path).map_err(failed)?;
             let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
             run.rewind(&mut source).map_err(failed)?;
-            Ok(State { run, source, text, policies: Given::new(Vec::new()).0, shared: None })
+            Ok(State { run, source, text, options, policies: Given::new(Vec::new()).0, shared: None })
         })?;
         Ok(Self::of(state))
     }

@@ -18,6 +18,7 @@ COMMANDS: dict[str, dict[str, str]] = {
     "Simulate": {
         "simulate": "Play a trace or a workload on a simulated drive.",
         "compare": "Play the same workload under several settings, and show the results side by side.",
+        "rerun": "Play the runs of a result again, and say whether they come out the same.",
     },
     "Serve a drive": {
         "serve": "Serve a simulated drive over NBD, NVMe/TCP or vfio-user, so that real software uses it.",

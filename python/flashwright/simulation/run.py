@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import platform
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -18,6 +20,7 @@ from flashwright.simulation.run_options import LIMITS, TEXT, OptionKeywords, Run
 from flashwright.support.arguments import check_fields, checked
 from flashwright.support.core import _core, expect_arrays
 from flashwright.support.files import write_beside, write_or_warn
+from flashwright.support.interrupts import is_command_line
 from flashwright.support.progress import Progress
 from flashwright.support.sealed import expect_code, read_sealed, seal
 from flashwright.traces.fingerprint import TraceMark
@@ -34,6 +37,8 @@ _STEP_S = 0.1
 _STEP_MIN = 256
 # Larger limits than this only keep numbers within 64 bits, so nobody needs to know them.
 _SHOWN_MAX = 2**20
+# A result names its trace by a digest up to this size, which takes a second.
+_DIGESTED_MAX = 1 << 30
 # What a saved run calls itself in its first line.
 _KIND = "saved-run"
 
@@ -272,7 +277,18 @@ class Run:
         """The result so far; None before measuring began."""
         expect_arrays()
         report = self._core.report()
-        return None if report is None else RunResult.of(report, label)
+        if report is None:
+            return None
+        result = RunResult.of(report, label)
+        made = result.json["run"]["made"]
+        assert made is not None, "the core has told what it knows"
+        made["command"] = sys.argv if is_command_line() else None
+        made["platform"] = (
+            f"{platform.platform()} {platform.machine()}, Python {platform.python_version()}"
+        )
+        if self._trace is not None and self._trace.size_bytes <= _DIGESTED_MAX:
+            made["trace_sha256"] = self._trace.to_json()["sha256"]
+        return result
 
     @checked(stop_after=(1, 2**63))
     def go(

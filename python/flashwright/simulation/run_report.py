@@ -642,7 +642,7 @@ class Drive(TypedDict):
 
 
 class Cost(TypedDict):
-    """CPU time and memory that the run took; the only figures that differ between machines."""
+    """What the run took and what made it; all that differs between machines that play the same."""
 
     cpu_s: float
     """Processor time of the process."""
@@ -650,6 +650,25 @@ class Cost(TypedDict):
     """Requests played, warm-up included, over `cpu_s`. Null if that is 0."""
     peak_rss_bytes: int | None
     """Peak memory of the process. Null if the system does not report it."""
+    made: Made | None
+    """What made it, for `flashwright rerun`. Null for replays, and for what was served."""
+
+
+class Made(TypedDict):
+    """What made a run, beside its drive, so that it can be played again."""
+
+    source_digest: str
+    """Digest of the simulator's source."""
+    source: dict[str, Any]
+    """What was played: the text of a workload, or how a trace is read."""
+    options: dict[str, Any]
+    """The options of the run."""
+    trace_sha256: str | None
+    """SHA-256 of the trace's file. Null for workloads, and for files beyond 1 GiB."""
+    command: list[str] | None
+    """The command that made it, word by word. Null if a program did."""
+    platform: str | None
+    """The system, the processor and the version of Python."""
 
 
 PolicyUsed = TypedDict(

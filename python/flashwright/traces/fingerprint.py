@@ -25,6 +25,14 @@ class TraceMark:
         self.path = os.path.abspath(path)
         self._began = _looks(self.path)
 
+    @property
+    def size_bytes(self) -> int:
+        """Its size now; 0 if it is not there."""
+        try:
+            return os.stat(self.path).st_size
+        except OSError:
+            return 0
+
     def to_json(self) -> dict[str, str | None]:
         """Path and content digest; no digest if the file is not there any more, or changed meanwhile.
 

@@ -206,6 +206,7 @@ fn run_cost(cpu_s: f64, requests: u64) -> RunCost {
         cpu_s,
         requests_per_cpu_s: (cpu_s > 0.0).then(|| requests as f64 / cpu_s),
         peak_rss_bytes: peak_rss_bytes(),
+        made: None,
     }
 }
 

@@ -453,7 +453,7 @@ pub struct Drive {
     pub state_digest: String,
 }
 
-/// CPU time and memory that the run took; the only figures that differ between machines.
+/// What the run took and what made it; all that differs between machines that play the same.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Cost")]
 pub struct RunCost {
@@ -463,6 +463,25 @@ pub struct RunCost {
     pub requests_per_cpu_s: Option<f64>,
     /// Peak memory of the process. Null if the system does not report it.
     pub peak_rss_bytes: Option<u64>,
+    /// What made it, for `flashwright rerun`. Null for replays, and for what was served.
+    pub made: Option<Made>,
+}
+
+/// What made a run, beside its drive, so that it can be played again.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Made {
+    /// Digest of the simulator's source.
+    pub source_digest: String,
+    /// What was played: the text of a workload, or how a trace is read.
+    pub source: serde_json::Value,
+    /// The options of the run.
+    pub options: serde_json::Value,
+    /// SHA-256 of the trace's file. Null for workloads, and for files beyond 1 GiB.
+    pub trace_sha256: Option<String>,
+    /// The command that made it, word by word. Null if a program did.
+    pub command: Option<Vec<String>>,
+    /// The system, the processor and the version of Python.
+    pub platform: Option<String>,
 }
 
 /// What reads of the flash met. A read of several mapping units at once counts once for each.
