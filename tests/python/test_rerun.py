@@ -30,7 +30,7 @@ def test_every_drive_comes_out_the_same(drive: str) -> None:
         ["--workload", "uniform:rate=50", "--time-scale", "0.5", "--warmup", 50],
         ["--precondition", "workload", "--workload", "uniform:write=0.5", "--verify"],
         ["--trace", "bundled:sqlite", "--addresses", "dense", "--repeat", 2, "--depth", 3],
-        ["--trace", "bundled:pgbench", "--addresses", "wrap", "--window", "off"],
+        ["--trace", "bundled:sqlite", "--addresses", "wrap", "--window", "off"],
         ["--set", "ftl.scheme=fast", "--set", "ram.size=64 KiB", "--set", "ram.manager=lru"],
     ],
 )
