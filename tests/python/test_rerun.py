@@ -31,7 +31,16 @@ def test_every_drive_comes_out_the_same(drive: str) -> None:
         ["--precondition", "workload", "--workload", "uniform:write=0.5", "--verify"],
         ["--trace", "bundled:sqlite", "--addresses", "dense", "--repeat", 2, "--depth", 3],
         ["--trace", "bundled:sqlite", "--addresses", "wrap", "--window", "off"],
-        ["--set", "ftl.scheme=fast", "--set", "ram.size=64 KiB", "--set", "ram.manager=lru"],
+        [
+            "--workload",
+            "zipf",
+            "--set",
+            "ftl.scheme=fast",
+            "--set",
+            "ram.size=64 KiB",
+            "--set",
+            "ram.manager=lru",
+        ],
     ],
 )
 def test_every_kind_of_run(options: list[object], command: Cli, small: str, tmp_path: Path) -> None:
