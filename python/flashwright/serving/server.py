@@ -143,6 +143,32 @@ class ServedDrive(Served[RunResult]):
 
     _of = staticmethod(RunResult.of)
 
+    def __init__(self, core: _core.Server, ssd: Ssd) -> None:
+        super().__init__(core)
+        capacity_bytes, logical_pages, _ = _core.config_check(ssd.toml)
+        self._page_bytes = capacity_bytes // logical_pages
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes that clients wrote, since the drive is served.
+
+        Examples
+        --------
+        >>> import flashwright
+        >>> with flashwright.serve("default") as drive:
+        ...     drive.bytes_written, drive.bytes_to_flash
+        (0, 0)
+        """
+        return int(self.stats()["requests"]["bytes_written"])
+
+    @property
+    def bytes_to_flash(self) -> int:
+        """Bytes programmed into the flash since the drive is served, whoever caused it: what wears the drive.
+
+        What is in the drive's RAM is not in it yet; a flush brings it there.
+        """
+        return int(self.stats()["flash"]["programs"]["total"]) * self._page_bytes
+
     def cut(self) -> None:
         """Cut the power: what was not flushed may be lost, and requests fail until :meth:`mount`.
 
@@ -431,7 +457,7 @@ def serve(
         "seed": seed,
     }
     try:
-        return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)))
+        return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)), ssd)
     except ServeError as error:
         named = ["nbd", "nvme_tcp", "vfio_user", "ctl", "metrics", "watch", "listen_anywhere"]
         raise ServeError(str(error), error.hint, parameters=named) from None
