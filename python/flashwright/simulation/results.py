@@ -198,6 +198,24 @@ class RunResult(Reported, Tabular):
         return self.json["write_amplification_bytes"]
 
     @property
+    def iops(self) -> float | None:
+        """Reads and writes completed a second, on the drive's clock; None on a drive without times.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play("uniform:write=1", requests=1000, depth=1)
+        >>> round(run.iops), run.p99_ns
+        (1612, 620448)
+        """
+        return self.json["throughput"]["iops"]
+
+    @property
+    def p99_ns(self) -> int | None:
+        """The response time in nanoseconds that 99 % of reads and writes do not exceed; None without any."""
+        return self.json["response_time_ns"]["all"]["p99"]
+
+    @property
     def settled(self) -> Settled:
         """Whether the figures are of a drive that had settled under the workload."""
         found = self.json["settled"]
