@@ -206,7 +206,7 @@ class RunResult(Reported, Tabular):
         >>> from flashwright import Ssd
         >>> run = Ssd.named("default").play("uniform:write=1", requests=1000, depth=1)
         >>> round(run.iops), run.p99_ns
-        (1612, 620448)
+        (1612, 620480)
         """
         return self.json["throughput"]["iops"]
 
