@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build demo test test-rust test-build test-python test-papers test-long check check-rust check-python docs instructions instructions-accept \
+.PHONY: help venv build wheel demo test test-rust test-build test-python test-papers test-long check check-rust check-python docs instructions instructions-accept \
 	soak fuzz generate reproduce format bench limits clean
 
 help: ## Say what there is
@@ -28,6 +28,21 @@ $(VENV)/ready: requirements-dev.txt
 build: venv ## Build the core and install tool and papers into .venv
 	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	$(BIN)/python -m pip install --no-deps --no-build-isolation --config-settings editable_mode=compat --editable papers
+
+# Every wheel runs on Python 3.11 and newer, on Linux with glibc 2.17 (2014) and newer.
+PROCESSORS ?= x86_64 aarch64
+
+wheel: venv ## Wheels of tool and papers for PROCESSORS, and the sources: out/wheels
+	$(BIN)/python -m pip install --requirement requirements-wheel.txt
+	@mkdir -p out/wheels
+	for processor in $(PROCESSORS); do \
+		rustup target add $$processor-unknown-linux-gnu && \
+		PATH=$(CURDIR)/$(BIN):$$PATH maturin build --release --quiet --zig --compatibility manylinux_2_17 \
+			--target $$processor-unknown-linux-gnu --out out/wheels || exit 1; \
+	done
+	$(BIN)/maturin sdist --quiet --out out/wheels
+	$(BIN)/python -m pip wheel --no-deps --no-build-isolation --wheel-dir out/wheels ./papers
+	tools/check-wheels.sh out/wheels
 
 demo: build ## A real trace under three cleaning policies on settled drives, as a table and as out/demo.html
 	@mkdir -p out
