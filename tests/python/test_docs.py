@@ -110,7 +110,7 @@ def test_the_files_of_the_ways_to_extend_exist() -> None:
 def test_a_citation_has_the_version_of_the_program() -> None:
     cited = re.search(r"^version: (.+)$", page(ROOT / "CITATION.cff"), re.MULTILINE)
     assert cited is not None and cited[1] == __version__
-    assert f"version = {{{__version__}}}," in page(ROOT / "README.md")
+    assert f"version = {{{__version__}}}, year" in page(ROOT / "README.md")
 
 
 def test_the_papers_have_the_version_of_the_program_and_need_it() -> None:
