@@ -33,7 +33,7 @@ pub struct Moved {
 /// A device that places data by handle.
 pub trait Placed {
     /// What it offers.
-    fn placement(&self) -> Placement;
+    fn placement(&mut self) -> Placement;
 
     /// What can still be written to the reclaim unit that a handle writes to: a whole unit if the next write begins one.
     ///

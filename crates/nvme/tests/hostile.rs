@@ -22,7 +22,7 @@ fn subsystem() -> Subsystem {
         let mut admin = |opcode: u8, nsid: u32, select: u32, data: &[u8]| {
             let mut sqe = command(opcode, 0, nsid);
             put(&mut sqe.0, 40, &select.to_le_bytes());
-            made.execute(Place { controller: id, queue: 0 }, &sqe, data, &Health::default).unwrap()
+            made.execute(Place { controller: id, queue: 0 }, &sqe, data, &mut Health::default).unwrap()
         };
         admin(0x0d, u32::MAX, 1, &[]);
         for (mib, format, shared) in [(8, 0, 1), (16, 0, 1), (8, 1, 1), (16, 0, 0)] {
@@ -64,6 +64,7 @@ fn bare() -> Subsystem {
         page_bytes: 4096,
         untorn_bytes: Some(4096),
         trims_to_zeros: true,
+        placement: None,
         is_read_only: false,
         address: ("127.0.0.1".to_owned(), "4420".to_owned()),
         is_v6: false,
@@ -118,9 +119,9 @@ impl Connection {
 
     /// Lets the session take what has come, and the drive carry out what is asked: it fails `failing` of 256 requests.
     fn exchange(&mut self, subsystem: &mut Subsystem, failing: u8) {
-        let health = Health::default;
+        let mut health = Health::default;
         loop {
-            let taken = self.reader.feed(&mut self.writer, subsystem, &health, &self.input);
+            let taken = self.reader.feed(&mut self.writer, subsystem, &mut health, &self.input);
             self.input.drain(..taken);
             while let Some(io) = subsystem.next_chore() {
                 assert!(io.op == Op::Deallocate && io.is_durable && io.offset + u64::from(io.bytes) <= BYTES, "{io:?}");
@@ -444,7 +445,7 @@ fn a_command_whose_identifier_is_taken_is_refused_and_the_first_goes_on() {
     for _ in 0..2 {
         connection.format.put_command(&mut connection.input, &event, &[]);
     }
-    connection.reader.feed(&mut connection.writer, &mut subsystem, &Health::default, &connection.input);
+    connection.reader.feed(&mut connection.writer, &mut subsystem, &mut Health::default, &connection.input);
     let out = std::mem::take(&mut connection.writer.out);
     assert_eq!(out.len(), 24, "one answer");
     assert_eq!((u16_at(&out, 8 + 12), Cqe::parse(out[8..24].try_into().unwrap()).status), (9, Status::CID_CONFLICT));
@@ -457,7 +458,7 @@ fn a_command_whose_identifier_is_taken_is_refused_and_the_first_goes_on() {
     };
     connection.input.clear();
     connection.format.put_command(&mut connection.input, &features, &[]);
-    connection.reader.feed(&mut connection.writer, &mut subsystem, &Health::default, &connection.input);
+    connection.reader.feed(&mut connection.writer, &mut subsystem, &mut Health::default, &connection.input);
     connection.writer.out.clear();
     subsystem.watch_health(&Health { spare: 0.05, is_worn_out: true, ..Health::default() });
     connection.reader.tell_events(&mut connection.writer, &mut subsystem);
@@ -467,14 +468,14 @@ fn a_command_whose_identifier_is_taken_is_refused_and_the_first_goes_on() {
     connection.input.clear();
     let mut again = command(0x0c, 11, 0);
     connection.format.put_command(&mut connection.input, &again, &[]);
-    connection.reader.feed(&mut connection.writer, &mut subsystem, &Health::default, &connection.input);
+    connection.reader.feed(&mut connection.writer, &mut subsystem, &mut Health::default, &connection.input);
     assert!(connection.writer.out.is_empty(), "the log page was not read");
     again = command(0x02, 12, u32::MAX);
     put(&mut again.0, 40, &(0x02u32 | 127 << 16).to_le_bytes());
     put(&mut again.0, 32, &512u32.to_le_bytes());
     connection.input.clear();
     connection.format.put_command(&mut connection.input, &again, &[]);
-    connection.reader.feed(&mut connection.writer, &mut subsystem, &Health::default, &connection.input);
+    connection.reader.feed(&mut connection.writer, &mut subsystem, &mut Health::default, &connection.input);
     let out = &connection.writer.out;
     let event = Cqe::parse(out[out.len() - 16..].try_into().unwrap());
     assert_eq!((event.cid, event.result), (11, 0x0002_0001), "the second event, once the page was read");

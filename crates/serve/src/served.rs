@@ -212,6 +212,7 @@ impl Served for LiveRun {
             reads: figures.requests.read,
             writes: figures.requests.write,
             media_bytes_written: of_pages(&flash.programs),
+            media_bytes_erased: flash.erases.total.unwrap_or_default() * per_block * page,
             media_bytes_read: of_pages(&flash.reads),
             media_bytes_rated: cycles.map_or(0, |cycles| (cycles * blocks) as u64 * per_block * page),
             spare: 1.0 - (figures.blocks_worn_out as f64 / spare_blocks as f64).min(1.0),

@@ -72,8 +72,8 @@ impl Session {
     pub fn feed<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies, input: &[u8]) -> usize {
         let Replies::Vfio(queues) = replies else { return 0 };
         let taken = {
-            let Some((subsystem, health)) = drive.with_subsystem() else { return 0 };
-            self.function.feed(queues, subsystem, &health, input)
+            let Some((subsystem, mut behind)) = drive.with_subsystem() else { return 0 };
+            self.function.feed(queues, subsystem, &mut behind, input)
         };
         // What was answered and can't be kept must not be seen.
         if drive.keep_namespaces().is_err() {
@@ -84,7 +84,7 @@ impl Session {
 
     /// Whether the connection is over, looked at now and then. Tells of events on the way.
     pub fn look<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies) -> Option<End> {
-        let (Some((subsystem, health)), Replies::Vfio(queues)) = (drive.with_subsystem(), replies) else {
+        let (Some((subsystem, mut behind)), Replies::Vfio(queues)) = (drive.with_subsystem(), replies) else {
             return Some(End::Broken);
         };
         if self.function.is_broken() || !self.function.is_open() && self.begun.elapsed() > PATIENCE {
@@ -92,7 +92,7 @@ impl Session {
         }
         if self.looked.elapsed() >= nvme::HEALTH_LOOK {
             self.looked = Instant::now();
-            subsystem.watch_health(&health());
+            subsystem.look(&mut behind);
         }
         self.function.tell_events(queues, subsystem);
         None

@@ -349,7 +349,7 @@ impl BlockDevice for LiveRun {
 }
 
 impl Placed for LiveRun {
-    fn placement(&self) -> Placement {
+    fn placement(&mut self) -> Placement {
         self.placement.expect("a drive without handles is not placed")
     }
     fn room(&mut self, handle: u16) -> Result<Bytes, IoError> {
