@@ -1,9 +1,10 @@
 //! The golden table: every rule that a command can break has the status of the specification, and where several are broken, which
 //! one is told. The statuses are those of NVM Express Base 2.1 and NVM Command Set 1.1, by type and code.
 
-use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement};
+use crate::common::{UNIT, Units, list, wanted};
+use flashwright_block::{Moved, Nanos, Placed, Placement};
 use flashwright_nvme::commands::{Copying, Op, Outcome};
-use flashwright_nvme::subsystem::{About, Health, Media, Place, Subsystem};
+use flashwright_nvme::subsystem::{About, Place, Subsystem};
 use flashwright_nvme::wire::{Sqe, Status, put, u16_at, u32_at, u64_at};
 
 const MIB: u64 = 1 << 20;
@@ -13,45 +14,6 @@ const ALL: u32 = u32::MAX;
 struct Table {
     subsystem: Subsystem,
     drive: Units,
-}
-
-/// A drive whose handles have these bytes left in their units; none while its power is off.
-#[derive(Default)]
-struct Units {
-    rooms: Option<[u64; 4]>,
-    watched: u64,
-    moved: Vec<Moved>,
-}
-
-const UNIT: u64 = MIB;
-
-impl Media for Units {
-    fn health(&self) -> Health {
-        Health::default()
-    }
-    fn placed(&mut self) -> Option<&mut dyn Placed> {
-        Some(self)
-    }
-}
-
-impl Placed for Units {
-    fn placement(&mut self) -> Placement {
-        Placement { handles: 4, stays_isolated: true, unit: Bytes(UNIT) }
-    }
-    fn room(&mut self, handle: u16) -> Result<Bytes, IoError> {
-        self.rooms.map(|rooms| Bytes(rooms[usize::from(handle)])).ok_or(IoError::PowerOff)
-    }
-    fn renew(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
-        let rooms = self.rooms.as_mut().ok_or(IoError::PowerOff)?;
-        let left = std::mem::replace(&mut rooms[usize::from(handle)], UNIT);
-        Ok((left < UNIT).then_some(Bytes(left)))
-    }
-    fn watch_moves(&mut self, handles: u64) {
-        self.watched = handles;
-    }
-    fn take_moved(&mut self) -> Vec<Moved> {
-        std::mem::take(&mut self.moved)
-    }
 }
 
 /// A command: opcode, namespace, dwords 10 to 13.
@@ -121,26 +83,9 @@ impl Table {
     }
 }
 
-/// What a namespace is created with.
-fn wanted(mib: u64, format: u8, shared: u8) -> Vec<u8> {
-    let mut data = vec![0; 4096];
-    let blocks = mib << if format == 0 { 11 } else { 8 };
-    [0, 8].into_iter().for_each(|at| put(&mut data, at, &blocks.to_le_bytes()));
-    (data[26], data[30]) = (format, shared);
-    data
-}
-
 /// The same with bytes changed.
 fn changed(mut data: Vec<u8>, changes: &[(usize, u8)]) -> Vec<u8> {
     changes.iter().for_each(|(at, value)| data[*at] = *value);
-    data
-}
-
-/// A list of controllers.
-fn list(ids: &[u16]) -> Vec<u8> {
-    let mut data = vec![0; 4096];
-    put(&mut data, 0, &u16::try_from(ids.len()).unwrap().to_le_bytes());
-    ids.iter().enumerate().for_each(|(at, id)| put(&mut data, 2 + 2 * at, &id.to_le_bytes()));
     data
 }
 

@@ -1,5 +1,7 @@
 //! A function behind vfio-user: what a driver does, what breaks the rules, and whatever else a host may send.
 
+use crate::common::Units;
+use flashwright_block::Placed as _;
 use flashwright_nvme::commands::{ADMIN, FUNCTION, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, Health, Subsystem};
 use flashwright_nvme::vfio::{
@@ -158,7 +160,7 @@ impl Machine {
             page_bytes: 4096,
             untorn_bytes: Some(4096),
             trims_to_zeros: true,
-            placement: None,
+            placement: Some(Units::default().placement()),
             is_read_only: false,
             address: ("/run/drive".to_owned(), String::new()),
             is_v6: false,
@@ -210,7 +212,7 @@ impl Machine {
 
     /// Sends a message. Returns the body of its answer.
     fn tell(&mut self, message: &[u8]) -> Result<Vec<u8>, u32> {
-        let taken = self.function.feed(&mut self.queues, &mut self.subsystem, &mut Health::default, message);
+        let taken = self.function.feed(&mut self.queues, &mut self.subsystem, &mut Units::default(), message);
         assert_eq!(taken, message.len());
         self.run();
         let out = std::mem::take(&mut self.queues.out);
@@ -812,7 +814,12 @@ fn act(machine: &mut Machine, bytes: [u8; 16]) {
     }
     let mut rest = input.as_slice();
     while !rest.is_empty() && !machine.function.is_broken() {
-        let taken = machine.function.feed(&mut machine.queues, &mut machine.subsystem, &mut Health::default, rest);
+        let taken = machine.function.feed(
+            &mut machine.queues,
+            &mut machine.subsystem,
+            &mut Units { rooms: Some([0, 4096, 512, 1 << 20]), ..Units::default() },
+            rest,
+        );
         rest = &rest[taken..];
         let waits = machine.function.ready.len();
         assert!(waits <= 256 + 16 * 260, "{waits} requests wait");
