@@ -4,7 +4,7 @@
 //! requests become commands of the executor, which every protocol has. [`vfio`] has the sessions of virtual machines.
 
 use crate::command::Command;
-use crate::connection::{BATCH_BYTES, End, PATIENCE, send_patiently};
+use crate::connection::{BATCH_BYTES, End, PATIENCE, came, send_patiently};
 use crate::exec::{Drive, Executor, NOBODY, Outs};
 use crate::input::Input;
 use crate::listen::Stream;
@@ -18,7 +18,6 @@ use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement};
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
 use flashwright_nvme::{Health, Io, Media, Op, Subsystem};
 use std::collections::VecDeque;
-use std::io;
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at whether a host is still there, and whether there is an event for it.
@@ -326,14 +325,10 @@ fn exchange<S: Served>(
     let is_stuck = |since: Instant| since.elapsed() > PATIENCE;
     let mut looked = Instant::now();
     loop {
-        let came = match input.read(stream, session.message()) {
-            Ok(0) if input.rest().is_empty() => return End::InOrder,
-            Ok(0) => return End::Broken,
-            Ok(_) => true,
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => false,
-                _ => return End::Broken,
-            },
+        let read = input.read(stream, session.message());
+        let came = match came(&read, input) {
+            Ok(came) => came,
+            Err(end) => return end,
         };
         loop {
             let Some(mut drive) = shared.drive() else { return End::InOrder };

@@ -90,6 +90,11 @@ pub trait Served: HoldsData + Send + 'static {
         true
     }
 
+    /// Why hosts see no handles to place data by though the device has some, in one line; none if they do, or if it has none.
+    fn hides_handles(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What was last kept with the device by [`Served::keep`]; nothing if it was nothing.
     fn kept(&self) -> &[u8] {
         &[]
@@ -243,6 +248,12 @@ impl Served for LiveRun {
     }
     fn untorn_bytes(&self) -> Option<u64> {
         LiveRun::untorn_bytes(self)
+    }
+    fn hides_handles(&self) -> Option<&'static str> {
+        (LiveRun::handles(self) > 0 && !self.places_data()).then_some(
+            "placement.policy: found \"fdp\" on a drive whose hosts of NVMe see no handles: a handle has one reclaim unit only with \
+             geometry.superblock = \"drive\", ram.manager = \"none\" and slc.cache = \"none\"",
+        )
     }
     fn kept(&self) -> &[u8] {
         LiveRun::kept(self)

@@ -203,6 +203,7 @@ impl<S: Served> Server<S> {
         }
         let mut drive = Drive { served, recorder, data_recorder, failed: 0, recent, subsystem, cuts: 0, mounts: 0 };
         drive.carry_out_chores();
+        let hidden = drive.served.hides_handles().filter(|_| drive.subsystem.is_some());
         if let Some((subsystem, mut behind)) = drive.with_subsystem() {
             subsystem.watch_moves(&mut behind);
         }
@@ -211,6 +212,7 @@ impl<S: Served> Server<S> {
             None => (Pacing::new(settings.pace), None),
         };
         let shared = Arc::new(Shared::new(drive, export, pacing, settings.in_flight_max)?);
+        hidden.into_iter().for_each(|why| shared.note(why.to_owned()));
         let (uris, addresses) = (Vec::new(), Vec::new());
         let mut server = Self { uris, addresses, threads: Vec::new(), shared };
         server.tell(ctl, metrics, watch)?;

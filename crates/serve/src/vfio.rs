@@ -4,7 +4,7 @@
 //! here it has its socket. While commands come, its shadow doorbells are looked at, and no message is needed; before whoever looks
 //! goes to sleep it arms them, so that the next command rings.
 
-use crate::connection::{BATCH_BYTES, End, PATIENCE, send_patiently};
+use crate::connection::{BATCH_BYTES, End, PATIENCE, came, send_patiently};
 use crate::exec::{Drive, Executor};
 use crate::guest::{Guest, WithDescriptors};
 use crate::input::Input;
@@ -15,7 +15,6 @@ use crate::served::Served;
 use crate::shared::Shared;
 use flashwright_nvme::vfio::{Function, Queues};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -174,13 +173,6 @@ fn receive(
     if poll(&mut sockets, Some(&wait)).is_ok() && sockets[0].revents().is_empty() {
         return Ok(());
     }
-    match input.read(WithDescriptors { stream, guest: &mut queues.host }, message) {
-        Ok(0) if input.rest().is_empty() => Err(End::InOrder),
-        Ok(0) => Err(End::Broken),
-        Ok(_) => Ok(()),
-        Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(()),
-            _ => Err(End::Broken),
-        },
-    }
+    let read = input.read(WithDescriptors { stream, guest: &mut queues.host }, message);
+    came(&read, input).map(drop)
 }

@@ -200,6 +200,18 @@ impl LiveRun {
         (found, (last * per_page).min(first_sector + sectors) - first_sector)
     }
 
+    /// Whether its interface places data by handle.
+    #[must_use]
+    pub fn places_data(&self) -> bool {
+        self.placement.is_some()
+    }
+
+    /// Handles of its placement policy; 0 if that has none.
+    #[must_use]
+    pub fn handles(&self) -> usize {
+        self.ssd().figures().handles.len()
+    }
+
     /// Bytes of a page.
     #[must_use]
     pub fn page_bytes(&self) -> u64 {
