@@ -29,7 +29,7 @@ mkdir -p "$root"/{proc,sys,dev,tmp,run,etc}
 cp "tools/guest/steps-$what.sh" "$tree/tmp/steps"
 chroot "$tree" bash -euc '
     root=/tmp/root
-    programs=(bash cat cut dd dmesg fio fsck.ext4 fstrim grep head insmod md5sum mkdir mkfs.ext4 mount nvme sleep sort umount uniq)
+    programs=(bash cat cut dd dmesg fio fsck.ext4 fstrim grep head insmod md5sum mkdir mkfs.ext4 mount nvme sleep umount)
     for program in "${programs[@]}"; do
         file=$(PATH=/usr/sbin:/usr/bin:/sbin:/bin command -v "$program")
         mkdir -p "$root/usr/bin"
@@ -73,7 +73,7 @@ wait "$server" || true
 cat build/guest/served-pci.txt
 failed=$(grep -c -- '^-- exit status [1-9]' build/guest/attached-pci.txt || true)
 if [ "$what" = placement ]; then
-    grep '^== .* handles were written' build/guest/attached-pci.txt
+    grep '^== 4 handles were written' build/guest/attached-pci.txt
     [ "$failed" -eq 0 ] || { echo "error: $failed steps failed, expected none" >&2; exit 1; }
     exit
 fi

@@ -42,10 +42,10 @@ for hint in short medium long extreme; do
         --size=1m --offset=16m --write_hint=$hint
 done
 step nvme fdp status "$disk" --namespace-id 1
-full=$(nvme fdp status "$disk" --namespace-id 1 | grep -o 'RUAMW): 0x[0-9a-f]*' | sort | uniq -c | sort -rn | head -1)
-echo "== units by what is left of them: ${full}"
-touched=$(nvme fdp status "$disk" --namespace-id 1 | grep -o 'RUAMW): 0x[0-9a-f]*' | grep -vc "${full##* }")
-echo "== ${touched} handles were written"
+# Nothing was written with the first handle, whose unit is whole.
+left() { nvme fdp status "$disk" --namespace-id 1 | grep -o 'RUAMW): [0-9]*'; }
+whole=$(left | head -n 1)
+echo "== $(left | grep -vcx "$whole") handles were written"
 step nvme fdp stats "$controller" --endgrp-id 1
 step nvme reset "$controller"
 step nvme fdp status "$disk" --namespace-id 1
