@@ -1,6 +1,6 @@
 //! The block-device interface.
 
-use crate::{Bytes, Completion, Contents, HoldsData, Nanos, Request, RequestKind, SECTOR_BYTES};
+use crate::{Bytes, Completion, Contents, HoldsData, Nanos, Placed, Request, RequestKind, SECTOR_BYTES};
 
 /// The visible properties of a device: size and grain, but no internals.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,6 +211,11 @@ pub trait BlockDevice {
         None
     }
 
+    /// The device as one that places data by handle, if it does.
+    fn placed(&mut self) -> Option<&mut dyn Placed> {
+        None
+    }
+
     /// What the bytes of later writes are like that bring no data. Ignored by devices to which all data are alike, as
     /// simulated drives, and by those whose clients bring the data.
     fn carries(&mut self, contents: Contents) {
@@ -240,6 +245,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
     }
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
         (**self).holds_data()
+    }
+    fn placed(&mut self) -> Option<&mut dyn Placed> {
+        (**self).placed()
     }
     fn carries(&mut self, contents: Contents) {
         (**self).carries(contents);

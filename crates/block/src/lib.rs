@@ -12,6 +12,7 @@
 mod beside;
 mod data;
 mod device;
+mod placed;
 mod queue;
 mod random;
 pub mod registry;
@@ -22,6 +23,7 @@ mod units;
 pub use beside::Beside;
 pub use data::{Contents, HoldsData};
 pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
+pub use placed::{MOVES_MAX, Moved, Placed, Placement};
 pub use queue::{Arbiter, ByDirection, DriverQueue, Fifo, Places, Shared, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};

@@ -27,6 +27,7 @@ mod plane;
 mod planes;
 pub mod policies;
 mod pool;
+mod units;
 mod valid_count_histogram;
 use flashwright_block::registry;
 pub mod schemes;
@@ -55,6 +56,7 @@ pub use schemes::{Scheme, SchemeName, SchemeSettings};
 pub use serves_ram::{MapCacheView, ServesRam, Watch};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
 pub use slc::{SlcCacheKind, SlcContext, SlcSettings, WhenFull};
+pub use units::Unit;
 
 use flashwright_nand::{Lpn, Ppn};
 use serde::{Deserialize, Serialize};

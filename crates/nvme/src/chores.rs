@@ -43,7 +43,7 @@ impl Chores {
         if is_done {
             self.bytes.0 += u64::from(bytes);
         } else {
-            self.failed.push(Io { op: Op::Deallocate, namespace: 0, offset, bytes, is_durable: true });
+            self.failed.push(Io { op: Op::Deallocate, offset, bytes, is_durable: true, ..Io::FLUSH });
         }
         let is_over = self.waiting.is_empty() && self.under_way == 0 && self.failed.is_empty();
         if is_over {
@@ -72,7 +72,7 @@ pub(crate) fn pieces(op: Op, namespace: u32, extent: Extent, page_bytes: u64) ->
     let step = usize::try_from(most).expect("a GiB at most");
     (extent.first..end).step_by(step).map(move |at| {
         let bytes = u32::try_from((end - at).min(most)).expect("a GiB at most");
-        Io { op, namespace, offset: at, bytes, is_durable: false }
+        Io { op, namespace, offset: at, bytes, ..Io::FLUSH }
     })
 }
 

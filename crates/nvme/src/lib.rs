@@ -23,6 +23,7 @@ pub mod commands;
 pub mod fabrics;
 mod flights;
 pub mod namespace;
+mod placement;
 mod sanitize;
 pub mod subsystem;
 pub mod tcp;
@@ -30,5 +31,5 @@ pub mod vfio;
 pub mod wire;
 
 pub use commands::{Io, Op, Outcome};
-pub use subsystem::{Controller, Health, Subsystem};
+pub use subsystem::{Controller, Health, Media, Subsystem};
 pub use wire::{Cqe, Sqe, Status};

@@ -56,6 +56,10 @@ pub struct Namespace {
     pub bytes: u64,
     /// Never the same for two namespaces: its NGUID, and its UUID.
     pub uuid: [u8; 16],
+    /// Where the drive places data by handle, the reclaim unit handle of each placement identifier, from 0 on.
+    pub handles: Vec<u8>,
+    /// Whether the controller chose them.
+    pub is_assigned: bool,
     /// Where it lies, in the order of its blocks. The last one may be longer than its blocks need.
     extents: Vec<Extent>,
 }
@@ -83,6 +87,16 @@ impl Namespace {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.extents.iter().map(|extent| extent.bytes).sum()
+    }
+
+    /// Which of its bytes a byte of the drive is; none if it is none of them.
+    fn offset_of(&self, byte: u64) -> Option<u64> {
+        let mut begins = 0;
+        self.extents.iter().find_map(|extent| {
+            let found = (extent.first..extent.end()).contains(&byte).then(|| begins + byte - extent.first);
+            begins += extent.bytes;
+            found.filter(|offset| *offset < self.bytes)
+        })
     }
 
     /// Where a range of it lies on the drive.
@@ -132,7 +146,19 @@ impl Namespaces {
         let granule = (1..=largest).map(|pages| pages * page).find(|bytes| bytes.is_multiple_of(largest));
         let extents = vec![Extent { first: 0, bytes: capacity }];
         let (is_shared, is_attached) = (true, true);
-        let one = Namespace { id: 1, serial: 1, format, is_shared, is_attached, bytes: capacity, uuid, extents };
+        let (handles, is_assigned) = (Vec::new(), false);
+        let one = Namespace {
+            id: 1,
+            serial: 1,
+            format,
+            is_shared,
+            is_attached,
+            bytes: capacity,
+            uuid,
+            handles,
+            is_assigned,
+            extents,
+        };
         Self {
             all: vec![Some(one)],
             capacity,
@@ -156,6 +182,16 @@ impl Namespaces {
     /// All of them, by identifier.
     pub fn iter(&self) -> impl Iterator<Item = &Namespace> {
         self.all.iter().flatten()
+    }
+
+    /// The same, to change them.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Namespace> {
+        self.all.iter_mut().flatten()
+    }
+
+    /// The namespace that a byte of the drive belongs to, and which byte of the namespace that is.
+    pub(crate) fn holder(&self, byte: u64) -> Option<(&Namespace, u64)> {
+        self.iter().find_map(|namespace| Some((namespace, namespace.offset_of(byte)?)))
     }
 
     /// Whether one has a serial number.
@@ -195,7 +231,9 @@ impl Namespaces {
         let &Wanted { blocks, format, is_shared } = wanted;
         let bytes = blocks << FORMATS[usize::from(format)];
         let uuid = uuid(serial);
-        let made = Namespace { id, serial, format, is_shared, is_attached: false, bytes, uuid, extents };
+        let (handles, is_assigned) = (Vec::new(), false);
+        let made =
+            Namespace { id, serial, format, is_shared, is_attached: false, bytes, uuid, handles, is_assigned, extents };
         if place == self.all.len() {
             self.all.push(None);
         }
@@ -319,10 +357,13 @@ impl Namespaces {
             put(&mut fixed, 4, &namespace.serial.to_le_bytes());
             fixed[8] = namespace.format;
             fixed[9] = u8::from(namespace.is_shared) | u8::from(namespace.is_attached) << 1;
+            fixed[9] |= u8::from(namespace.is_assigned) << 2;
+            fixed[10] = u8::try_from(namespace.handles.len()).expect("handles are few");
             put(&mut fixed, 16, &namespace.bytes.to_le_bytes());
             put(&mut fixed, 24, &namespace.uuid);
             out.extend(fixed);
             put_extents(out, &namespace.extents);
+            out.extend(&namespace.handles);
         }
     }
 
@@ -337,7 +378,7 @@ impl Namespaces {
         let mut all = Vec::new();
         while let Some(fixed) = rest.cut(FIXED_BYTES) {
             let (id, format) = (u32_at(fixed, 0), fixed[8]);
-            let found = Namespace {
+            let mut found = Namespace {
                 id,
                 serial: u32_at(fixed, 4),
                 format,
@@ -345,8 +386,11 @@ impl Namespaces {
                 is_attached: fixed[9] & 2 != 0,
                 bytes: u64_at(fixed, 16),
                 uuid: fixed[24..40].try_into().expect("16 bytes were cut"),
+                handles: Vec::new(),
+                is_assigned: fixed[9] & 4 != 0,
                 extents: rest.extents(self.capacity)?,
             };
+            found.handles = rest.cut(fixed[10].into())?.to_vec();
             let place = id.wrapping_sub(1) as usize;
             let fits = is_valid(id) && place >= all.len() && usize::from(format) < FORMATS.len();
             if !fits || found.bytes > found.capacity() {

@@ -4,10 +4,12 @@ use crate::chores::Chores;
 use crate::commands::{self, Call, Io, Outcome};
 use crate::fabrics::Queue;
 use crate::namespace::{Extent, FORMATS, NAMESPACES_MAX, Namespace, Namespaces, Wanted, bit, is_valid};
+use crate::placement::DataPlacement;
 use crate::sanitize::{self, Sanitize};
 use crate::wire::identify::{AERL, NamespaceFacts, VERSION};
 use crate::wire::log::{self, ErrorEntry};
 use crate::wire::{Sqe, Status, identify};
+use flashwright_block::{Placed, Placement};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Commands of a queue, which CAP.MQES tells.
@@ -24,6 +26,8 @@ pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 pub const FIRMWARE: &str = env!("CARGO_PKG_VERSION");
 /// The beginning of what is kept of a subsystem, which names its form.
 const KEPT: [u8; 8] = *b"fwnvme\0\x01";
+/// The same of a drive that places data by handle.
+const KEPT_WITH_PLACEMENT: [u8; 8] = *b"fwnvme\0\x02";
 
 /// The drive that is behind a subsystem, and where hosts find it.
 #[derive(Clone, Debug)]
@@ -41,6 +45,8 @@ pub struct About {
     pub untorn_bytes: Option<u64>,
     /// Whether a trim of whole pages leaves zeros.
     pub trims_to_zeros: bool,
+    /// What it offers to place data by; none if it places none.
+    pub placement: Option<Placement>,
     /// Whether everything that would change the drive is refused.
     pub is_read_only: bool,
     /// The address that hosts connect to: host and port.
@@ -77,6 +83,8 @@ pub struct Health {
     pub writes: u64,
     /// Bytes programmed.
     pub media_bytes_written: u64,
+    /// Bytes erased.
+    pub media_bytes_erased: u64,
     /// Bytes read from the flash.
     pub media_bytes_read: u64,
     /// Bytes that the flash is rated to take; 0 if it has no limit.
@@ -105,6 +113,23 @@ pub struct Health {
     pub media_errors: u64,
 }
 
+/// What is behind a subsystem: the drive, as far as commands that ask it for nothing need it.
+pub trait Media {
+    /// What it counts.
+    fn health(&self) -> Health;
+
+    /// The drive as one that places data by handle, if it does.
+    fn placed(&mut self) -> Option<&mut dyn Placed> {
+        None
+    }
+}
+
+impl<F: Fn() -> Health> Media for F {
+    fn health(&self) -> Health {
+        self()
+    }
+}
+
 /// A subsystem: one drive.
 #[derive(Debug)]
 pub struct Subsystem {
@@ -117,6 +142,8 @@ pub struct Subsystem {
     uuid: [u8; 16],
     pub(crate) namespaces: Namespaces,
     pub(crate) sanitize: Sanitize,
+    /// None where the drive places no data.
+    pub(crate) placement: Option<DataPlacement>,
     chores: Chores,
     /// Whether what is kept of it has changed since it was last taken.
     is_changed: bool,
@@ -247,6 +274,22 @@ impl Controller {
         self.feature(0x07).map_or(u32::from(IO_QUEUES_MAX), |given| (given & 0xffff) + 1)
     }
 
+    /// A moment of the drive's clock, in nanoseconds, as a timestamp: in milliseconds since a beginning that the host has set, or since
+    /// the drive was new.
+    pub(crate) fn timestamp_of(&self, ns: u64) -> [u8; 8] {
+        /// The origin of a timestamp that a host has set, in bits 3:1 of byte 6.
+        const SET_BY_HOST: u8 = 1 << 1;
+        let (set_ms, at_ns) = self.timestamp.unwrap_or((0, 0));
+        let later_ms = ns.saturating_sub(at_ns) / 1_000_000;
+        let ms = (set_ms + later_ms).saturating_sub(at_ns.saturating_sub(ns) / 1_000_000);
+        let mut data = ms.to_le_bytes();
+        data[6..].fill(0);
+        if self.timestamp.is_some() {
+            data[6] = SET_BY_HOST;
+        }
+        data
+    }
+
     /// What a feature of the controller was set to.
     pub(crate) fn feature(&self, id: u8) -> Option<u32> {
         self.features.get(&(id, 0)).copied()
@@ -371,18 +414,31 @@ impl Subsystem {
         let format = u8::from(about.unit_bytes > 512);
         let namespaces = Namespaces::whole(about.bytes, about.page_bytes, format, uuid);
         let serial = format!("FW{}", &hex[..16]).to_uppercase();
-        Self {
+        let placement = about.placement.map(DataPlacement::new);
+        let mut made = Self {
             about,
             nqn,
             serial,
             uuid,
             namespaces,
             sanitize: Sanitize::default(),
+            placement,
             chores: Chores::default(),
             is_changed: false,
             controllers: BTreeMap::new(),
             next: 1,
             connections: 0,
+        };
+        made.give_all_handles();
+        made
+    }
+
+    /// Namespaces without a list, which no host has created since the drive places data, have every handle.
+    fn give_all_handles(&mut self) {
+        let Some(placement) = self.placement.as_ref().filter(|placement| placement.is_on) else { return };
+        let all: Vec<u8> = (0..=u8::MAX).take(placement.offered.handles.into()).collect();
+        for namespace in self.namespaces.iter_mut().filter(|namespace| namespace.handles.is_empty()) {
+            namespace.handles.clone_from(&all);
         }
     }
 
@@ -390,7 +446,10 @@ impl Subsystem {
     /// durable before anything that the subsystem answered leaves.
     pub fn take_changed(&mut self) -> Option<Vec<u8>> {
         std::mem::take(&mut self.is_changed).then(|| {
-            let mut out = KEPT.to_vec();
+            let mut out = if self.placement.is_some() { KEPT_WITH_PLACEMENT } else { KEPT }.to_vec();
+            if let Some(placement) = &self.placement {
+                placement.put(&mut out);
+            }
             out.extend(self.sanitize.kept());
             self.namespaces.put(&mut out);
             out
@@ -403,10 +462,18 @@ impl Subsystem {
     /// If it is not what a drive of this size keeps, or of another version.
     pub fn restore(&mut self, kept: &[u8]) -> Result<(), &'static str> {
         const WRONG: &str = "what the drive keeps of its namespaces is of another drive or another version";
-        let rest = kept.strip_prefix(&KEPT).ok_or(WRONG)?;
+        let rest = match (kept.strip_prefix(&KEPT_WITH_PLACEMENT), &mut self.placement) {
+            (Some(rest), Some(placement)) => placement.take(rest).ok_or(WRONG)?,
+            _ => kept.strip_prefix(&KEPT).ok_or(WRONG)?,
+        };
         let (sanitize, namespaces) = rest.split_first_chunk().ok_or(WRONG)?;
         self.sanitize = Sanitize::of_kept(sanitize).ok_or(WRONG)?;
         self.namespaces.take(namespaces).ok_or(WRONG)?;
+        let handles = self.placement.as_ref().map_or(0, |placement| placement.offered.handles);
+        if self.namespaces.iter().flat_map(|namespace| &namespace.handles).any(|handle| u16::from(*handle) >= handles) {
+            return Err(WRONG);
+        }
+        self.give_all_handles();
         self.chores.add(&self.namespaces.erasing, self.about.page_bytes);
         Ok(())
     }
@@ -575,19 +642,13 @@ impl Subsystem {
     ///
     /// # Errors
     /// The status with which it is answered; it is in the error log then.
-    pub fn execute(
-        &mut self,
-        place: Place,
-        sqe: &Sqe,
-        data: &[u8],
-        health: &dyn Fn() -> Health,
-    ) -> Result<Outcome, Status> {
+    pub fn execute(&mut self, place: Place, sqe: &Sqe, data: &[u8], media: &mut dyn Media) -> Result<Outcome, Status> {
         let controller = self.controllers.get_mut(&place.controller);
         let attached = controller.map_or(0, |controller| {
             controller.commands += 1;
             controller.attached
         });
-        let mut call = Call { subsystem: self, place, attached, sqe, data, health };
+        let mut call = Call { subsystem: self, place, attached, sqe, data, media };
         let outcome = commands::run(&mut call);
         if let Err(status) = outcome
             && let Some(controller) = self.controllers.get_mut(&place.controller)
@@ -602,6 +663,12 @@ impl Subsystem {
         if let Some(controller) = self.controllers.get_mut(&place.controller) {
             controller.note_error(place.queue, sqe, status);
         }
+    }
+
+    /// Looks at the drive, now and then: announces what has changed in its health, and notes what it has moved.
+    pub fn look(&mut self, media: &mut dyn Media) {
+        self.watch_health(&media.health());
+        self.note_moves(media);
     }
 
     /// Announces what has changed in the health of the drive.
@@ -710,15 +777,67 @@ impl Subsystem {
         self.controllers.values_mut().for_each(Controller::forget_sanitize);
     }
 
-    /// Creates a namespace. Returns its identifier.
+    /// Creates a namespace, with these reclaim unit handles where data are placed. Returns its identifier.
     ///
     /// # Errors
-    /// As [`Namespaces::create`].
-    pub(crate) fn create(&mut self, wanted: &Wanted) -> Result<u32, Status> {
+    /// As [`Namespaces::create`], and [`Status::PLACEMENT_LIST`].
+    pub(crate) fn create(&mut self, wanted: &Wanted, handles: &[u16]) -> Result<u32, Status> {
         let uuid = self.uuid;
+        let placement = self.placement.as_ref();
+        let (handles, is_assigned) =
+            placement.map_or(Ok(Default::default()), |placement| placement.assign(handles, &self.namespaces))?;
         let id = self.namespaces.create(wanted, |serial| uuid_of(&[&uuid[..], &serial.to_le_bytes()].concat()))?;
+        if let Some(namespace) = self.namespaces.get_mut(id) {
+            (namespace.handles, namespace.is_assigned) = (handles, is_assigned);
+        }
         self.is_changed = true;
         Ok(id)
+    }
+
+    /// Switches placement on or off.
+    ///
+    /// # Errors
+    /// [`Status::INVALID_FIELD`] where the drive places no data, [`Status::SEQUENCE`] while there are namespaces.
+    pub(crate) fn switch_placement(&mut self, is_on: bool, media: &mut dyn Media) -> Result<(), Status> {
+        let placement = self.placement.as_mut().ok_or(Status::INVALID_FIELD)?;
+        if self.namespaces.iter().next().is_some() {
+            return Err(Status::SEQUENCE);
+        }
+        placement.switch(is_on, &media.health());
+        placement.watch(media);
+        self.is_changed = true;
+        Ok(())
+    }
+
+    /// Chooses whether events of some types, given as bits, are noted of a handle.
+    pub(crate) fn want_events(&mut self, handle: u8, kinds: u8, is_wanted: bool, media: &mut dyn Media) {
+        if let Some(placement) = &mut self.placement {
+            placement.want(handle, kinds, is_wanted);
+            placement.watch(media);
+            self.is_changed = true;
+        }
+    }
+
+    /// Placement where it is on.
+    ///
+    /// # Errors
+    /// [`Status::PLACEMENT_OFF`].
+    pub(crate) fn placement_on(&self) -> Result<&DataPlacement, Status> {
+        self.placement.as_ref().filter(|placement| placement.is_on).ok_or(Status::PLACEMENT_OFF)
+    }
+
+    /// Notes what the drive has moved.
+    pub(crate) fn note_moves(&mut self, media: &mut dyn Media) {
+        if let (Some(placement), Some(placed)) = (&mut self.placement, media.placed()) {
+            placement.note_moves(placed.take_moved(), &self.namespaces);
+        }
+    }
+
+    /// The drive tells again of the moves that are noted, in a process that has just begun.
+    pub fn watch_moves(&self, media: &mut dyn Media) {
+        if let Some(placement) = &self.placement {
+            placement.watch(media);
+        }
     }
 }
 

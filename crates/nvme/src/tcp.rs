@@ -14,7 +14,7 @@ use crate::commands::{Outcome, TRANSFER_MAX};
 use crate::fabrics::{self, Answer, Queue};
 pub use crate::flights::Ready;
 use crate::flights::{Flights, Open, Over};
-use crate::subsystem::{Health, IN_CAPSULE_BYTES, Subsystem};
+use crate::subsystem::{IN_CAPSULE_BYTES, Media, Subsystem};
 use crate::wire::identify::AERL;
 use crate::wire::pdu::{
     self, COMMAND_BYTES, COMMON_BYTES, CONNECTION_BYTES, Common, DIGEST_BYTES, Fatal, Format, SHORT_BYTES, Span, flag,
@@ -146,7 +146,7 @@ impl Reader {
         &mut self,
         writer: &mut Writer,
         subsystem: &mut Subsystem,
-        health: &dyn Fn() -> Health,
+        media: &mut dyn Media,
         input: &[u8],
     ) -> usize {
         let mut taken = 0;
@@ -163,7 +163,7 @@ impl Reader {
             let step = self.check(&common, &writer.format).and_then(|()| {
                 self.message = common.length as usize;
                 let Some(bytes) = rest.get(..common.length as usize) else { return Ok(0) };
-                self.take(writer, subsystem, health, &common, bytes)?;
+                self.take(writer, subsystem, media, &common, bytes)?;
                 Ok(bytes.len())
             });
             match step {
@@ -233,7 +233,7 @@ impl Reader {
         &mut self,
         writer: &mut Writer,
         subsystem: &mut Subsystem,
-        health: &dyn Fn() -> Health,
+        media: &mut dyn Media,
         common: &Common,
         bytes: &[u8],
     ) -> Result<(), Broken> {
@@ -251,9 +251,9 @@ impl Reader {
                 let (data, is_damaged) = data_of(common, &writer.format, bytes)?;
                 if common.kind == kind::COMMAND {
                     let sqe = Sqe(header[COMMON_BYTES..].try_into().expect("its length was checked"));
-                    self.command(writer, subsystem, health, sqe, (data, is_damaged))
+                    self.command(writer, subsystem, media, sqe, (data, is_damaged))
                 } else {
-                    self.data(writer, subsystem, health, Span::parse(header), common, (data, is_damaged))
+                    self.data(writer, subsystem, media, Span::parse(header), common, (data, is_damaged))
                 }
             }
         }
@@ -292,7 +292,7 @@ impl Reader {
         &mut self,
         writer: &mut Writer,
         subsystem: &mut Subsystem,
-        health: &dyn Fn() -> Health,
+        media: &mut dyn Media,
         sqe: Sqe,
         (data, is_damaged): (&[u8], bool),
     ) -> Result<(), Broken> {
@@ -311,7 +311,7 @@ impl Reader {
         }
         match placed(&sqe, data) {
             Err(status) => writer.complete(sqe.cid(), 0, status),
-            Ok(Some(data)) => self.execute(writer, subsystem, health, &sqe, data.to_vec()),
+            Ok(Some(data)) => self.execute(writer, subsystem, media, &sqe, data.to_vec()),
             Ok(None) => self.waiting.push_back(sqe),
         }
         Ok(())
@@ -342,7 +342,7 @@ impl Reader {
         &mut self,
         writer: &mut Writer,
         subsystem: &mut Subsystem,
-        health: &dyn Fn() -> Health,
+        media: &mut dyn Media,
         span: Span,
         common: &Common,
         (data, is_damaged): (&[u8], bool),
@@ -369,7 +369,7 @@ impl Reader {
             if is_damaged {
                 writer.complete(sqe.cid(), 0, Status::TRANSPORT_ERROR);
             } else {
-                self.execute(writer, subsystem, health, &sqe, data);
+                self.execute(writer, subsystem, media, &sqe, data);
             }
         }
         Ok(())
@@ -379,7 +379,7 @@ impl Reader {
         &mut self,
         writer: &mut Writer,
         subsystem: &mut Subsystem,
-        health: &dyn Fn() -> Health,
+        media: &mut dyn Media,
         sqe: &Sqe,
         data: Vec<u8>,
     ) {
@@ -398,7 +398,7 @@ impl Reader {
         let Some(queue) = self.queue.filter(|queue| subsystem.serves(queue)) else {
             return writer.complete(cid, 0, Status::SEQUENCE);
         };
-        match subsystem.execute(queue.place, sqe, &data, health) {
+        match subsystem.execute(queue.place, sqe, &data, media) {
             Err(status) => writer.complete(cid, 0, status),
             Ok(Outcome::Held) => {}
             Ok(Outcome::Queues(_)) => unreachable!("only a function on PCIe has commands that change its queues"),

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, missing_docs)] // helpers of tests count as library code
 
+mod common;
 mod hostile;
 mod statuses;
 mod vfio;

@@ -1,6 +1,8 @@
 //! Whatever bytes come, a session answers each command once, keeps its memory bounded, never panics, and never reaches a range of
 //! the drive that its namespace does not have.
 
+use crate::common::{UNIT, Units, list, wanted};
+use flashwright_block::Placed as _;
 use flashwright_nvme::commands::{ADMIN, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, DISCOVERY_NQN, Health, Place, Subsystem};
 use flashwright_nvme::tcp::{Reader, TRANSFER_WINDOW, Writer};
@@ -22,7 +24,7 @@ fn subsystem() -> Subsystem {
         let mut admin = |opcode: u8, nsid: u32, select: u32, data: &[u8]| {
             let mut sqe = command(opcode, 0, nsid);
             put(&mut sqe.0, 40, &select.to_le_bytes());
-            made.execute(Place { controller: id, queue: 0 }, &sqe, data, &Health::default).unwrap()
+            made.execute(Place { controller: id, queue: 0 }, &sqe, data, &mut Units::default()).unwrap()
         };
         admin(0x0d, u32::MAX, 1, &[]);
         for (mib, format, shared) in [(8, 0, 1), (16, 0, 1), (8, 1, 1), (16, 0, 0)] {
@@ -39,23 +41,6 @@ fn subsystem() -> Subsystem {
     subsystem
 }
 
-/// What a namespace is created with.
-fn wanted(mib: u64, format: u8, shared: u8) -> Vec<u8> {
-    let mut data = vec![0; 4096];
-    let blocks = mib << if format == 0 { 11 } else { 8 };
-    [0, 8].into_iter().for_each(|at| put(&mut data, at, &blocks.to_le_bytes()));
-    (data[26], data[30]) = (format, shared);
-    data
-}
-
-/// A list of controllers.
-fn list(ids: &[u16]) -> Vec<u8> {
-    let mut data = vec![0; 4096];
-    put(&mut data, 0, &u16::try_from(ids.len()).unwrap().to_le_bytes());
-    ids.iter().enumerate().for_each(|(at, id)| put(&mut data, 2 + 2 * at, &id.to_le_bytes()));
-    data
-}
-
 fn bare() -> Subsystem {
     Subsystem::new(About {
         model: "Flashwright test".to_owned(),
@@ -64,6 +49,7 @@ fn bare() -> Subsystem {
         page_bytes: 4096,
         untorn_bytes: Some(4096),
         trims_to_zeros: true,
+        placement: Some(Units::default().placement()),
         is_read_only: false,
         address: ("127.0.0.1".to_owned(), "4420".to_owned()),
         is_v6: false,
@@ -81,7 +67,10 @@ fn is_of_its_namespace(subsystem: &Subsystem, io: &Io) -> bool {
     let namespace = subsystem.namespaces().iter().find(|namespace| namespace.serial == io.namespace);
     let end = io.offset + u64::from(io.bytes);
     let covers = |begins: u64, bytes: u64| begins <= io.offset && end <= begins + bytes;
-    namespace.is_some_and(|found| found.extents().iter().any(|extent| covers(extent.first, extent.bytes)))
+    namespace.is_some_and(|found| {
+        let is_placed = !matches!(io.op, Op::Write | Op::WriteZeroes(_)) || found.handles.contains(&io.handle);
+        is_placed && found.extents().iter().any(|extent| covers(extent.first, extent.bytes))
+    })
 }
 
 /// A connection, and what its host knows of it.
@@ -118,9 +107,9 @@ impl Connection {
 
     /// Lets the session take what has come, and the drive carry out what is asked: it fails `failing` of 256 requests.
     fn exchange(&mut self, subsystem: &mut Subsystem, failing: u8) {
-        let health = Health::default;
+        let mut drive = Units { rooms: (failing < 200).then_some([UNIT, 4096, 0, UNIT / 2]), ..Units::default() };
         loop {
-            let taken = self.reader.feed(&mut self.writer, subsystem, &health, &self.input);
+            let taken = self.reader.feed(&mut self.writer, subsystem, &mut drive, &self.input);
             self.input.drain(..taken);
             while let Some(io) = subsystem.next_chore() {
                 assert!(io.op == Op::Deallocate && io.is_durable && io.offset + u64::from(io.bytes) <= BYTES, "{io:?}");
@@ -263,11 +252,19 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
             if first > 230 && (opcode < 0x0d || opcode == 0x19) {
                 put(&mut sqe.0, 40, &(2048 - u32::from(first % 32)).to_le_bytes());
             }
+            // Directives, and what I/O Management asks for.
+            if matches!(opcode, 0x01 | 0x08 | 0x19) {
+                put(&mut sqe.0, 50, &([0u16, 0, 2, 2, 2, 2, 2, 3][usize::from(extra[2] % 8)] << 4).to_le_bytes());
+                put(&mut sqe.0, 54, &u16::from(extra[3] % 6).to_le_bytes());
+            }
+            if matches!(opcode, 0x12 | 0x1a | 0x1d) {
+                put(&mut sqe.0, 40, &[first % 4, 0, page % 4, 0, length, 0, 0, 0]);
+            }
             if matches!(opcode, 0x0d | 0x15) {
                 put(&mut sqe.0, 40, &u32::from(first % 3).to_le_bytes());
             }
             if opcode == 0x19 {
-                put(&mut sqe.0, 48, &u32::from(blocks.to_le_bytes()[0] % 8).to_le_bytes());
+                put(&mut sqe.0, 48, &u16::from(blocks.to_le_bytes()[0] % 8).to_le_bytes());
             }
             let data = match opcode {
                 0x0d => wanted(u64::from(blocks % 40), page % 3, extra[0] % 2),
@@ -444,7 +441,7 @@ fn a_command_whose_identifier_is_taken_is_refused_and_the_first_goes_on() {
     for _ in 0..2 {
         connection.format.put_command(&mut connection.input, &event, &[]);
     }
-    connection.reader.feed(&mut connection.writer, &mut subsystem, &Health::default, &connection.input);
+    connection.reader.feed(&mut connection.writer, &mut subsystem, &mut Units::default(), &connection.input);
     let out = std::mem::take(&mut connection.writer.out);
     assert_eq!(out.len(), 24, "one answer");
     assert_eq!((u16_at(&out, 8 + 12), Cqe::parse(out[8..24].try_into().unwrap()).status), (9, Status::CID_CONFLICT));
@@ -457,7 +454,7 @@ fn a_command_whose_identifier_is_taken_is_refused_and_the_first_goes_on() {
     };
     connection.input.clear();
     connection.format.put_command(&mut connection.input, &features, &[]);
-    connection.reader.feed(&mut connection.writer, &mut subsystem, &Health::default, &connection.input);
+    connection.reader.feed(&mut connection.writer, &mut subsystem, &mut Units::default(), &connection.input);
     connection.writer.out.clear();
     subsystem.watch_health(&Health { spare: 0.05, is_worn_out: true, ..Health::default() });
     connection.reader.tell_events(&mut connection.writer, &mut subsystem);
@@ -467,14 +464,14 @@ fn a_command_whose_identifier_is_taken_is_refused_and_the_first_goes_on() {
     connection.input.clear();
     let mut again = command(0x0c, 11, 0);
     connection.format.put_command(&mut connection.input, &again, &[]);
-    connection.reader.feed(&mut connection.writer, &mut subsystem, &Health::default, &connection.input);
+    connection.reader.feed(&mut connection.writer, &mut subsystem, &mut Units::default(), &connection.input);
     assert!(connection.writer.out.is_empty(), "the log page was not read");
     again = command(0x02, 12, u32::MAX);
     put(&mut again.0, 40, &(0x02u32 | 127 << 16).to_le_bytes());
     put(&mut again.0, 32, &512u32.to_le_bytes());
     connection.input.clear();
     connection.format.put_command(&mut connection.input, &again, &[]);
-    connection.reader.feed(&mut connection.writer, &mut subsystem, &Health::default, &connection.input);
+    connection.reader.feed(&mut connection.writer, &mut subsystem, &mut Units::default(), &connection.input);
     let out = &connection.writer.out;
     let event = Cqe::parse(out[out.len() - 16..].try_into().unwrap());
     assert_eq!((event.cid, event.result), (11, 0x0002_0001), "the second event, once the page was read");

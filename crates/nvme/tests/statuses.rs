@@ -1,9 +1,11 @@
 //! The golden table: every rule that a command can break has the status of the specification, and where several are broken, which
 //! one is told. The statuses are those of NVM Express Base 2.1 and NVM Command Set 1.1, by type and code.
 
+use crate::common::{UNIT, Units, list, wanted};
+use flashwright_block::{Moved, Nanos, Placed, Placement};
 use flashwright_nvme::commands::{Copying, Op, Outcome};
-use flashwright_nvme::subsystem::{About, Health, Place, Subsystem};
-use flashwright_nvme::wire::{Sqe, Status, put};
+use flashwright_nvme::subsystem::{About, Place, Subsystem};
+use flashwright_nvme::wire::{Sqe, Status, put, u16_at, u32_at, u64_at};
 
 const MIB: u64 = 1 << 20;
 const ALL: u32 = u32::MAX;
@@ -11,6 +13,7 @@ const ALL: u32 = u32::MAX;
 /// A subsystem with controllers 1 and 2, and a command that comes to the first.
 struct Table {
     subsystem: Subsystem,
+    drive: Units,
 }
 
 /// A command: opcode, namespace, dwords 10 to 13.
@@ -30,12 +33,13 @@ impl Table {
             page_bytes: 4096,
             untorn_bytes: Some(4096),
             trims_to_zeros: true,
+            placement: None,
             is_read_only: false,
             address: ("127.0.0.1".to_owned(), "4420".to_owned()),
             is_v6: false,
         };
         change(&mut about);
-        let mut table = Self { subsystem: Subsystem::new(about) };
+        let mut table = Self { subsystem: Subsystem::new(about), drive: Units::default() };
         for id in 1..=2 {
             let host = ([0; 16], "nqn.2014-08.org.nvmexpress:host".to_owned());
             assert_eq!(table.subsystem.admit(host, false, 0), Ok(id));
@@ -66,8 +70,7 @@ impl Table {
         put(&mut bytes, 4, &nsid.to_le_bytes());
         put(&mut bytes, 32, &wants.to_le_bytes());
         dwords.iter().enumerate().for_each(|(at, dword)| put(&mut bytes, 40 + 4 * at, &dword.to_le_bytes()));
-        let health = Health::default;
-        self.subsystem.execute(Place { controller: 1, queue }, &Sqe(bytes), data, &health)
+        self.subsystem.execute(Place { controller: 1, queue }, &Sqe(bytes), data, &mut self.drive)
     }
 
     fn admin(&mut self, asked: Asked, data: &[u8]) -> Result<Outcome, Status> {
@@ -80,26 +83,9 @@ impl Table {
     }
 }
 
-/// What a namespace is created with.
-fn wanted(mib: u64, format: u8, shared: u8) -> Vec<u8> {
-    let mut data = vec![0; 4096];
-    let blocks = mib << if format == 0 { 11 } else { 8 };
-    [0, 8].into_iter().for_each(|at| put(&mut data, at, &blocks.to_le_bytes()));
-    (data[26], data[30]) = (format, shared);
-    data
-}
-
 /// The same with bytes changed.
 fn changed(mut data: Vec<u8>, changes: &[(usize, u8)]) -> Vec<u8> {
     changes.iter().for_each(|(at, value)| data[*at] = *value);
-    data
-}
-
-/// A list of controllers.
-fn list(ids: &[u16]) -> Vec<u8> {
-    let mut data = vec![0; 4096];
-    put(&mut data, 0, &u16::try_from(ids.len()).unwrap().to_le_bytes());
-    ids.iter().enumerate().for_each(|(at, id)| put(&mut data, 2 + 2 * at, &id.to_le_bytes()));
     data
 }
 
@@ -422,4 +408,268 @@ fn event_requests_are_aborted() {
     let controller = table.subsystem.controller_mut(1).unwrap();
     assert_eq!(controller.next_event(), Some((0, Err(Status::ABORTED))));
     assert_eq!(controller.next_event(), None);
+}
+
+/// What a namespace with placement handles is created with.
+fn wanted_with(handles: &[u16]) -> Vec<u8> {
+    let mut data = wanted(1, 0, 1);
+    put(&mut data, 392, &u16::try_from(handles.len()).unwrap().to_le_bytes());
+    handles.iter().enumerate().for_each(|(at, handle)| put(&mut data, 512 + 2 * at, &handle.to_le_bytes()));
+    data
+}
+
+/// A drive of four handles, with namespace 1 of handles 2, 0 and 1 and namespace 2 of handle 3, which the controller chose.
+fn placed_table() -> Table {
+    let mut table = Table::new(|about| about.placement = Some(Units::default().placement()));
+    table.drive.rooms = Some([UNIT, UNIT, 4096, UNIT - 8192]);
+    assert_eq!(table.status(0, (0x0d, ALL, [1, 0, 0, 0]), &[], 0), (0, 0));
+    for (nsid, handles) in [(1, &[2, 0, 1][..]), (2, &[])] {
+        assert_eq!(table.admin((0x0d, 0, [0; 4]), &wanted_with(handles)), Ok(Outcome::Done(nsid, vec![])));
+        table.admin((0x15, u32::try_from(nsid).unwrap(), [0; 4]), &list(&[1])).unwrap();
+    }
+    table.do_chores();
+    table
+}
+
+/// The dwords of Get Log Page, of an endurance group.
+fn log(page: u32, bytes: u32, group: u32) -> Asked {
+    (0x02, 0, [page | (bytes / 4 - 1) << 16, group << 16, 0, 0])
+}
+
+#[test]
+fn placement_refuses_what_the_specification_says() {
+    let mut table = placed_table();
+    let create = |handles: &[u16]| (0x0d, 0, [0; 4], wanted_with(handles));
+    let rows = [
+        ("a handle twice", create(&[1, 1]), (0, 0x2a)),
+        ("no such handle", create(&[4]), (0, 0x2a)),
+        ("one that the controller uses", create(&[0, 3]), (0, 0x2a)),
+        ("more than a list takes", create(&[0; 129]), (0, 0x2a)),
+        ("handles that another namespace has", create(&[0, 1]), (0, 0)),
+        ("the choice of the controller", create(&[]), (0, 0)),
+    ];
+    for (what, (opcode, nsid, dwords, data), expected) in rows {
+        assert_eq!(table.status(0, (opcode, nsid, dwords), &data, 0), expected, "{what}");
+    }
+    // Features: of the endurance group, and of a placement identifier.
+    let set = |id: u32, dwords: [u32; 2]| (0x09, 0, [id, dwords[0], dwords[1], 0]);
+    let rows: &[RowOf<'_>] = &[
+        ("placement of group 0", set(0x1d, [0, 1]), vec![], (0, 0x02)),
+        ("placement of group 2", set(0x1d, [2, 1]), vec![], (0, 0x02)),
+        ("a configuration that there is not", set(0x1d, [1, 1 | 1 << 8]), vec![], (0, 0x02)),
+        ("with namespaces", set(0x1d, [1, 1]), vec![], (0, 0x0c)),
+        ("with namespaces, to be kept", set(0x1d | 1 << 31, [1, 0]), vec![], (0, 0x0c)),
+        ("got of group 0", (0x0a, 0, [0x1d, 0, 0, 0]), vec![], (0, 0x02)),
+        ("got of group 1", (0x0a, 0, [0x1d, 1, 0, 0]), vec![], (0, 0)),
+        ("events of no namespace", (0x09, 0, [0x1e, 1 << 16, 1, 0]), vec![3], (0, 0x0b)),
+        ("events of all namespaces", (0x09, ALL, [0x1e, 1 << 16, 1, 0]), vec![3], (0, 0x0b)),
+        ("events of one that is not there", (0x09, 9, [0x1e, 1 << 16, 1, 0]), vec![3], (0, 0x02)),
+        ("events of no handle", (0x09, 1, [0x1e, 3 | 1 << 16, 1, 0]), vec![3], (0, 0x02)),
+        ("events that there are not", (0x09, 1, [0x1e, 2 << 16, 1, 0]), vec![3, 1], (0, 0x02)),
+        ("fewer events than told", (0x09, 1, [0x1e, 2 << 16, 1, 0]), vec![3], (0, 0x0f)),
+        ("events got of no handle", (0x0a, 1, [0x1e, 3 | 4 << 16, 0, 0]), vec![], (0, 0x02)),
+        ("events got of all namespaces", (0x0a, ALL, [0x1e, 4 << 16, 0, 0]), vec![], (0, 0x0b)),
+        ("events got", (0x0a, 1, [0x1e, 4 << 16, 0, 0]), vec![], (0, 0)),
+        // Log pages.
+        ("configurations of group 0", log(0x20, 16, 0), vec![], (0, 0x02)),
+        ("configurations of group 2", log(0x20, 16, 2), vec![], (0, 0x02)),
+        ("configurations", log(0x20, 16, 1), vec![], (0, 0)),
+        ("usage of group 0", log(0x21, 16, 0), vec![], (0, 0x02)),
+        ("usage", log(0x21, 16, 1), vec![], (0, 0)),
+        ("statistics of group 0", log(0x22, 64, 0), vec![], (0, 0x02)),
+        ("statistics", log(0x22, 64, 1), vec![], (0, 0)),
+        ("events of group 0", log(0x23, 64, 0), vec![], (0, 0x02)),
+        ("events", log(0x23, 64, 1), vec![], (0, 0)),
+        ("past the end", (0x02, 0, [0x22 | 15 << 16, 1 << 16, 68, 0]), vec![], (0, 0x02)),
+        ("no whole dwords", (0x02, 0, [0x22 | 15 << 16, 1 << 16, 2, 0]), vec![], (0, 0x02)),
+        // Directives.
+        ("directives of no namespace", (0x1a, 0, [1023, 1, 0, 0]), vec![], (0, 0x0b)),
+        ("directives", (0x1a, 1, [1023, 1, 0, 0]), vec![], (0, 0)),
+        ("another operation", (0x1a, 1, [1023, 2, 0, 0]), vec![], (0, 0x02)),
+        ("parameters of placement", (0x1a, 1, [1023, 1 | 2 << 8, 0, 0]), vec![], (0, 0x02)),
+        ("parameters of streams", (0x1a, 1, [1023, 1 | 1 << 8, 0, 0]), vec![], (0, 0x02)),
+        ("a directive that is switched", (0x19, 1, [0, 1, 1 | 2 << 8, 0]), vec![], (0, 0x02)),
+        ("one that is switched of no namespace", (0x19, 0, [0, 1, 1, 0]), vec![], (0, 0x0b)),
+    ];
+    for (what, asked, data, expected) in rows {
+        assert_eq!(table.status(0, *asked, data, 4096), *expected, "{what}");
+    }
+    let (receive, send) =
+        (|mo: u32, nsid: u32| (0x12, nsid, [mo, 31, 0, 0]), |mo: u32, nsid: u32| (0x1d, nsid, [mo, 0, 0, 0]));
+    let directive = |kind: u32, identifier: u32| (0x01, 1, [0, 0, kind << 20, identifier << 16]);
+    let block = || vec![0; 512];
+    let rows: &[RowOf<'_>] = &[
+        ("no action", receive(0, 1), vec![], (0, 0)),
+        ("units", receive(1, 1), vec![], (0, 0)),
+        ("another action", receive(2, 1), vec![], (0, 0x02)),
+        ("units of all namespaces", receive(1, ALL), vec![], (0, 0x0b)),
+        ("units of none", receive(1, 0), vec![], (0, 0x0b)),
+        ("units of one that is not there", receive(1, 9), vec![], (0, 0x02)),
+        ("more than there is room for", (0x12, 1, [1, 2000, 0, 0]), vec![], (0, 0x0f)),
+        ("more than a transfer", (0x12, 1, [1, u32::MAX, 0, 0]), vec![], (0, 0x02)),
+        ("no action of sending", send(0, 1), vec![], (0, 0)),
+        ("an update", send(1, 1), vec![0, 0], (0, 0)),
+        ("another action of sending", send(2, 1), vec![0, 0], (0, 0x02)),
+        ("an update of no handle", send(1, 1), vec![3, 0], (0, 0x02)),
+        ("an update without its list", send(1, 1), vec![], (0, 0x0f)),
+        ("more updates than a list takes", (0x1d, 1, [1 | 128 << 16, 0, 0, 0]), vec![0; 258], (0, 0x02)),
+        ("an update of all namespaces", send(1, ALL), vec![0, 0], (0, 0x0b)),
+        ("a write without a directive", directive(0, 0), block(), (0, 0)),
+        ("a stream", directive(1, 0), block(), (0, 0x02)),
+        ("a placement", directive(2, 1), block(), (0, 0)),
+        ("a placement that there is not", directive(2, 0x8001), block(), (0, 0)),
+        ("a reserved directive", directive(3, 0), block(), (0, 0x02)),
+        ("a vendor's directive", directive(15, 0), block(), (0, 0x02)),
+        ("zeros with a reserved directive", (0x08, 1, [0, 0, 5 << 20, 0]), vec![], (0, 0x02)),
+        ("a copy with a reserved directive", (0x19, 1, [8, 0, 5 << 20, 0]), ranges(32, &[(0, 1)]), (0, 0x02)),
+        ("a directive before the end", (0x01, 1, [ALL, 0, 3 << 20, 0]), block(), (0, 0x02)),
+    ];
+    for (what, asked, data, expected) in rows {
+        assert_eq!(table.status(1, *asked, data, 4096), *expected, "{what}");
+    }
+    table.drive.rooms = None;
+    assert_eq!(table.status(1, receive(1, 1), &[], 4096), (0, 0x05), "without power");
+    assert_eq!(table.status(1, send(1, 1), &[0, 0], 0), (0, 0x05), "without power");
+}
+
+#[test]
+fn while_placement_is_off_nothing_of_it_is_there() {
+    let mut table = placed_table();
+    table.drive.rooms = Some([UNIT; 4]);
+    table.admin((0x0d, ALL, [1, 0, 0, 0]), &[]).unwrap();
+    table.do_chores();
+    assert_eq!(table.status(0, (0x09, 0, [0x1d | 1 << 31, 1, 0, 0]), &[], 0), (0, 0), "switched off");
+    assert_eq!(table.admin((0x0a, 0, [0x1d, 1, 0, 0]), &[]), Ok(Outcome::Done(0, vec![])));
+    assert_eq!(table.admin((0x0a, 0, [0x1d | 2 << 8, 1, 0, 0]), &[]), Ok(Outcome::Done(0, vec![])), "as kept");
+    assert_eq!(table.admin((0x0a, 0, [0x1d | 1 << 8, 1, 0, 0]), &[]), Ok(Outcome::Done(1, vec![])), "by default");
+    assert_eq!(
+        table.admin((0x0a, 0, [0x1d | 3 << 8, 1, 0, 0]), &[]),
+        Ok(Outcome::Done(0b101, vec![])),
+        "kept, changes"
+    );
+    // A list is not looked at.
+    table.admin((0x0d, 0, [0; 4]), &wanted_with(&[9, 9])).unwrap();
+    table.admin((0x15, 1, [0; 4]), &list(&[1])).unwrap();
+    let rows = [
+        (0, log(0x20, 16, 1), vec![], (0, 0)),
+        (0, log(0x21, 16, 1), vec![], (0, 0x29)),
+        (0, log(0x22, 64, 1), vec![], (0, 0x29)),
+        (0, log(0x23, 64, 1), vec![], (0, 0x29)),
+        (0, (0x0a, 1, [0x1e, 1 << 16, 0, 0]), vec![], (0, 0x29)),
+        (0, (0x09, 1, [0x1e, 1 << 16, 1, 0]), vec![3], (0, 0x29)),
+        (1, (0x12, 1, [1, 31, 0, 0]), vec![], (0, 0x29)),
+        (1, (0x1d, 1, [1, 0, 0, 0]), vec![0, 0], (0, 0x29)),
+        (1, (0x01, 1, [0, 0, 2 << 20, 0]), vec![0; 512], (0, 0x02)),
+        (1, (0x01, 1, [0, 0, 0, 0]), vec![0; 512], (0, 0)),
+    ];
+    for (queue, asked, data, expected) in rows {
+        assert_eq!(table.status(queue, asked, &data, 4096), expected, "{asked:x?}");
+    }
+    let Ok(Outcome::Done(_, found)) = table.admin((0x1a, 1, [1023, 1, 0, 0]), &[]) else { panic!("directives") };
+    assert_eq!([found[0], found[32], found[64]], [0b101, 0b001, 0]);
+    // A drive that places nothing has none of these commands, log pages and features.
+    let mut plain = Table::new(|_| ());
+    for (queue, asked, expected) in [
+        (0, log(0x20, 16, 1), (1, 0x09)),
+        (0, (0x0a, 0, [0x1d, 1, 0, 0]), (0, 0x02)),
+        (0, (0x1a, 1, [1023, 1, 0, 0]), (0, 0x01)),
+        (1, (0x12, 1, [1, 31, 0, 0]), (0, 0x01)),
+        (1, (0x1d, 1, [1, 0, 0, 0]), (0, 0x01)),
+    ] {
+        assert_eq!(plain.status(queue, asked, &[0; 4], 4096), expected, "{asked:x?}");
+    }
+}
+
+#[test]
+fn identifiers_lead_to_handles_and_events_tell_what_happened() {
+    let mut table = placed_table();
+    let handle_of = |table: &mut Table, opcode: u8, nsid: u32, kind: u32, identifier: u32| {
+        let data = if opcode == 0x19 { ranges(32, &[(0, 1)]) } else { vec![0; 512] };
+        match table.ask(1, (opcode, nsid, [8, 0, kind << 20, identifier << 16]), &data, 0) {
+            Ok(Outcome::Io(io)) => io.handle,
+            Ok(Outcome::Copy(copy)) => copy.writes[0].handle,
+            other => panic!("{other:?}"),
+        }
+    };
+    for opcode in [0x01, 0x08, 0x19] {
+        // The place in the list of the namespace, not the number of the handle.
+        let found = [0, 1, 2, 3, 0xffff].map(|identifier| handle_of(&mut table, opcode, 1, 2, identifier));
+        assert_eq!(found, [2, 0, 1, 2, 2], "{opcode:x}: what names none is the first");
+        assert_eq!(handle_of(&mut table, opcode, 1, 0, 1), 2, "{opcode:x}: no directive");
+        assert_eq!([0, 7].map(|identifier| handle_of(&mut table, opcode, 2, 2, identifier)), [3, 3], "{opcode:x}");
+    }
+    // Units: identifier, handle and blocks of 512 B of each.
+    let data = |outcome: Result<Outcome, Status>| match outcome {
+        Ok(Outcome::Done(_, data)) => data,
+        other => panic!("{other:?}"),
+    };
+    let units = data(table.ask(1, (0x12, 1, [1, 31, 0, 0]), &[], 128));
+    assert_eq!((units.len(), u16_at(&units, 14)), (128, 3));
+    let of = |at: usize| (u16_at(&units, 16 + 32 * at), u16_at(&units, 18 + 32 * at), u64_at(&units, 24 + 32 * at));
+    assert_eq!([of(0), of(1), of(2)], [(0, 2, 8), (1, 0, UNIT / 512), (2, 1, UNIT / 512)]);
+    // What is used, and by whom.
+    let usage = data(table.admin(log(0x21, 40, 1), &[]));
+    assert_eq!((u16_at(&usage, 0), [8, 16, 24, 32].map(|at| usage[at])), (4, [1, 1, 1, 2]));
+    let found = data(table.admin((0x1a, 1, [1023, 1, 0, 0]), &[]));
+    assert_eq!([found[0], found[32], found[64]], [0b101, 0b101, 0b100]);
+    // No event is noted that nobody wants.
+    let events = |table: &mut Table, of_hosts: u32| data(table.admin(log(0x23 | of_hosts << 8, 4096, 1), &[]));
+    assert_eq!(u32_at(&events(&mut table, 1), 0), 0);
+    let types = |table: &mut Table| data(table.admin((0x0a, 1, [0x1e, 4 << 16, 0, 0]), &[]));
+    assert_eq!(types(&mut table), [0x00, 0, 0x03, 0, 0x80, 0]);
+    table.admin((0x09, 1, [0x1e, 3 << 16, 1, 0]), &[0x00, 0x03, 0x80]).unwrap();
+    assert_eq!(types(&mut table), [0x00, 1, 0x03, 1, 0x80, 1]);
+    assert_eq!(table.drive.watched, 1 << 2, "by handle, not by identifier");
+    handle_of(&mut table, 0x01, 1, 2, 77);
+    table.ask(1, (0x1d, 1, [1 | 1 << 16, 0, 0, 0]), &[0, 0, 1, 0], 0).unwrap(); // identifiers 0, which has room, and 1
+    let found = events(&mut table, 1);
+    assert_eq!((u32_at(&found, 0), found[64], found[65], u16_at(&found, 66)), (2, 0x03, 0b111, 77));
+    assert_eq!((u32_at(&found, 76), found[98]), (1, 2), "namespace and handle");
+    assert_eq!((found[128], u16_at(&found, 130), found[162]), (0x00, 0, 2));
+    assert_eq!(table.drive.rooms.unwrap()[2], UNIT);
+    // What the drive moved, in the namespace that holds it: block 16 of namespace 2, which begins 1 MiB into the drive.
+    table.drive.moved = vec![Moved { at: Nanos(2_000_000), handle: 3, first_sector: 2048 + 16, sectors: 24 }];
+    let found = events(&mut table, 0);
+    assert_eq!((u32_at(&found, 0), found[64], found[65], u64_at(&found, 68)), (1, 0x80, 0b111, 2));
+    assert_eq!((u32_at(&found, 76), found[80], u16_at(&found, 82), u64_at(&found, 84)), (2, 1, 24, 16));
+    // The latest 63 are kept.
+    for identifier in 0..70 {
+        handle_of(&mut table, 0x01, 1, 2, 1000 + identifier);
+    }
+    let found = events(&mut table, 1);
+    assert_eq!((u32_at(&found, 0), u16_at(&found, 66), u16_at(&found, 64 * 63 + 2)), (63, 1007, 1069));
+    table.admin((0x09, 1, [0x1e, 3 << 16, 0, 0]), &[0x00, 0x03, 0x80]).unwrap();
+    assert_eq!((types(&mut table), table.drive.watched), (vec![0x00, 0, 0x03, 0, 0x80, 0], 0));
+}
+
+#[test]
+fn what_is_kept_of_placement_reads_back() {
+    let mut table = placed_table();
+    table.admin((0x09, 1, [0x1e, 1 << 16, 1, 0]), &[0x03]).unwrap();
+    let kept = table.subsystem.take_changed().unwrap();
+    let about = table.subsystem.about.clone();
+    let mut again = Subsystem::new(about.clone());
+    again.restore(&kept).unwrap();
+    let handles = |subsystem: &Subsystem| {
+        subsystem
+            .namespaces()
+            .iter()
+            .map(|namespace| (namespace.handles.clone(), namespace.is_assigned))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(handles(&again), [(vec![2, 0, 1], false), (vec![3], true)]);
+    for cut in 0..kept.len() {
+        let _ = Subsystem::new(about.clone()).restore(&kept[..cut]); // whatever it is, it ends
+    }
+    // A drive of other handles is another drive.
+    let fewer = Placement { handles: 2, ..Units::default().placement() };
+    for placement in [None, Some(fewer)] {
+        assert!(Subsystem::new(About { placement, ..about.clone() }).restore(&kept).is_err());
+    }
+    // What was kept before the drive placed data: every namespace has all handles.
+    let mut plain = Table::new(|_| ());
+    let kept = plain.subsystem.take_changed().unwrap();
+    let mut again = Subsystem::new(about);
+    again.restore(&kept).unwrap();
+    assert_eq!(handles(&again), vec![(vec![0, 1, 2, 3], false); 3]);
 }

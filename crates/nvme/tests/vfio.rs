@@ -1,5 +1,7 @@
 //! A function behind vfio-user: what a driver does, what breaks the rules, and whatever else a host may send.
 
+use crate::common::Units;
+use flashwright_block::Placed as _;
 use flashwright_nvme::commands::{ADMIN, FUNCTION, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, Health, Subsystem};
 use flashwright_nvme::vfio::{
@@ -158,6 +160,7 @@ impl Machine {
             page_bytes: 4096,
             untorn_bytes: Some(4096),
             trims_to_zeros: true,
+            placement: Some(Units::default().placement()),
             is_read_only: false,
             address: ("/run/drive".to_owned(), String::new()),
             is_v6: false,
@@ -209,7 +212,7 @@ impl Machine {
 
     /// Sends a message. Returns the body of its answer.
     fn tell(&mut self, message: &[u8]) -> Result<Vec<u8>, u32> {
-        let taken = self.function.feed(&mut self.queues, &mut self.subsystem, &Health::default, message);
+        let taken = self.function.feed(&mut self.queues, &mut self.subsystem, &mut Units::default(), message);
         assert_eq!(taken, message.len());
         self.run();
         let out = std::mem::take(&mut self.queues.out);
@@ -252,7 +255,7 @@ impl Machine {
             }
             assert!(bytes <= TRANSFER_WINDOW + TRANSFER_MAX, "{bytes} bytes were kept");
             self.queues.flush();
-            self.function.work(&mut self.queues, &mut self.subsystem, &Health::default);
+            self.function.work(&mut self.queues, &mut self.subsystem, &mut Health::default);
             if self.function.ready.is_empty() {
                 self.queues.flush();
                 return;
@@ -539,7 +542,7 @@ fn a_reset_ends_all_and_what_the_drive_has_lands_nowhere() {
         machine.fill(IO_SQ + 64 * u64::from(machine.rings[1].0), &sqe(0x02, 1, [0; 6], [DATA, 0]).0);
         let tail = machine.rings[1].0 + 1;
         let ring = region_write(0, 0x1008, &tail.to_le_bytes());
-        machine.function.feed(&mut machine.queues, &mut machine.subsystem, &Health::default, &ring);
+        machine.function.feed(&mut machine.queues, &mut machine.subsystem, &mut Health::default, &ring);
         machine.queues.out.clear();
         machine.function.begin().expect("a read")
     };
@@ -574,7 +577,7 @@ fn a_shutdown_makes_durable_what_was_written() {
     let mut machine = Machine::started();
     let begun = machine.begun;
     let message = region_write(0, 0x14, &(6u32 << 16 | 4 << 20 | 1 | 1 << 14).to_le_bytes());
-    machine.function.feed(&mut machine.queues, &mut machine.subsystem, &Health::default, &message);
+    machine.function.feed(&mut machine.queues, &mut machine.subsystem, &mut Health::default, &message);
     machine.queues.out.clear();
     assert_eq!(machine.function.ready[0].io.op, Op::Flush);
     let ready = machine.function.begin().unwrap();
@@ -671,7 +674,7 @@ fn messages_keep_to_their_rules() {
     let mut silent = region_write(0, 0x24, &[1, 2, 3, 4]);
     silent[8] |= 1 << 4;
     assert_eq!(
-        machine.function.feed(&mut machine.queues, &mut machine.subsystem, &Health::default, &silent),
+        machine.function.feed(&mut machine.queues, &mut machine.subsystem, &mut Health::default, &silent),
         silent.len()
     );
     assert!(machine.queues.out.is_empty());
@@ -681,14 +684,14 @@ fn messages_keep_to_their_rules() {
         let mut machine = Machine::new();
         let mut bytes = message(command::DEVICE_RESET, &[]);
         bytes[at] = value;
-        machine.function.feed(&mut machine.queues, &mut machine.subsystem, &Health::default, &bytes);
+        machine.function.feed(&mut machine.queues, &mut machine.subsystem, &mut Health::default, &bytes);
         assert!(machine.function.is_broken());
     }
     // Version 1, or anything before a version.
     for first in [message(command::VERSION, b"\x01\0\0\0{}\0"), message(command::DEVICE_RESET, &[])] {
         let mut machine = Machine::new();
         let mut function = Function::new(&mut machine.subsystem).unwrap();
-        function.feed(&mut machine.queues, &mut machine.subsystem, &Health::default, &first);
+        function.feed(&mut machine.queues, &mut machine.subsystem, &mut Health::default, &first);
         assert!(function.is_broken());
     }
 }
@@ -811,7 +814,12 @@ fn act(machine: &mut Machine, bytes: [u8; 16]) {
     }
     let mut rest = input.as_slice();
     while !rest.is_empty() && !machine.function.is_broken() {
-        let taken = machine.function.feed(&mut machine.queues, &mut machine.subsystem, &Health::default, rest);
+        let taken = machine.function.feed(
+            &mut machine.queues,
+            &mut machine.subsystem,
+            &mut Units { rooms: Some([0, 4096, 512, 1 << 20]), ..Units::default() },
+            rest,
+        );
         rest = &rest[taken..];
         let waits = machine.function.ready.len();
         assert!(waits <= 256 + 16 * 260, "{waits} requests wait");
@@ -858,7 +866,7 @@ proptest! {
     #[test]
     fn noise_ends_a_connection_or_waits(noise in prop::collection::vec(any::<u8>(), 0..400)) {
         let mut machine = Machine::new();
-        machine.function.feed(&mut machine.queues, &mut machine.subsystem, &Health::default, &noise);
+        machine.function.feed(&mut machine.queues, &mut machine.subsystem, &mut Health::default, &noise);
     }
 }
 

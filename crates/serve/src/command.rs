@@ -16,6 +16,8 @@ pub struct Command {
     pub offset: u64,
     /// The number of bytes, in whole sectors.
     pub length: u32,
+    /// Of a write, the stream that it names for placement; 0 if it names none.
+    pub stream: u16,
 }
 
 impl Command {
@@ -76,7 +78,7 @@ pub fn take<'a>(input: &'a [u8], export: &Export, allocation: bool) -> (usize, T
     let Head { flags, cookie, offset, length, .. } = head;
     match fault(&head, kind, export, allocation) {
         Some((errno, why)) => (bytes, refused(&head, errno, why)),
-        None => (bytes, Taken::Command(Command { cookie, kind, flags, offset, length }, data)),
+        None => (bytes, Taken::Command(Command { cookie, kind, flags, offset, length, stream: 0 }, data)),
     }
 }
 
@@ -186,7 +188,7 @@ mod tests {
             let needed = if cut < 28 { 28 } else { 540 };
             assert_eq!(take(&input[..cut], &export(false), false), (0, Taken::More(needed)));
         }
-        let command = Command { cookie: 1, kind: Kind::Write, flags: flag::FUA, offset: 512, length: 512 };
+        let command = Command { cookie: 1, kind: Kind::Write, flags: flag::FUA, offset: 512, length: 512, stream: 0 };
         assert_eq!(take(&input, &export(false), false), (540, Taken::Command(command, &[7; 512])));
     }
 

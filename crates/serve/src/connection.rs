@@ -219,3 +219,22 @@ fn refuse_all<S>(shared: &Shared<S>, input: &mut Input, agreed: Agreed, replies:
 }
 
 const _: () = assert!(wire::PAYLOAD_MAX as usize > BATCH_BYTES, "one read may be larger than a batch");
+
+/// Whether a read brought bytes; if not, nothing came in time.
+///
+/// # Errors
+/// How the connection has ended.
+pub(crate) fn came(read: &io::Result<usize>, input: &Input) -> Result<bool, End> {
+    match read {
+        Ok(0) if input.rest().is_empty() => Err(End::InOrder),
+        Ok(0) => Err(End::Broken),
+        Ok(_) => Ok(true),
+        Err(error) if waits(error) => Ok(false),
+        Err(_) => Err(End::Broken),
+    }
+}
+
+/// Whether a socket has nothing to give or to take yet.
+pub(crate) fn waits(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}

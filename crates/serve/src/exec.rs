@@ -308,6 +308,7 @@ fn divide(command: &Command, page_bytes: u64, parts: &mut Vec<Request>) -> bool 
         first_sector: first / SECTOR_BYTES,
         sectors: u32::try_from((end - first) / SECTOR_BYTES).expect("a command has 32 bits of bytes"),
         fua: fua && kind == RequestKind::Write,
+        stream: command.stream,
         ..Request::default()
     };
     let flush = Request { kind: RequestKind::Flush, ..Request::default() };
@@ -367,7 +368,7 @@ mod tests {
 
     fn parts(kind: Kind, flags: u16, offset: u64, length: u32) -> Option<Vec<(RequestKind, u64, u32, bool)>> {
         let mut parts = Vec::new();
-        let fits = divide(&Command { cookie: 0, kind, flags, offset, length }, 4096, &mut parts);
+        let fits = divide(&Command { cookie: 0, kind, flags, offset, length, stream: 0 }, 4096, &mut parts);
         let of = |part: &Request| (part.kind, part.first_sector, part.sectors, part.fua);
         fits.then(|| parts.iter().map(of).collect())
     }

@@ -1,6 +1,7 @@
 //! As much of HTTP as a browser and Prometheus need to fetch a page: GET, one answer a connection.
 
 use crate::clients::serve_each;
+use crate::connection::waits;
 use crate::listen::{Listener, Stream};
 use crate::shared::Shared;
 use std::io::{self, Read, Write};
@@ -71,8 +72,4 @@ fn answer<S>(mut stream: &Stream, page: impl Fn(&str) -> Found, shared: &Shared<
 fn lateness<S>(shared: &Shared<S>) -> impl Fn() -> bool {
     let begun = Instant::now();
     move || begun.elapsed() > PATIENCE || shared.is_stopping()
-}
-
-fn waits(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }

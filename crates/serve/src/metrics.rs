@@ -136,10 +136,36 @@ fn texts(stats: &Value) -> String {
     text
 }
 
+/// What each handle of flexible data placement cost.
+fn handles(stats: &Value) -> String {
+    const FIGURES: [(&str, &str, &str, &str); 3] = [
+        ("handle_pages_written_total", "counter", "Pages that the host wrote with a handle.", "pages_written"),
+        ("handle_pages_moved_total", "counter", "Pages of a handle that cleaning moved.", "pages_moved"),
+        (
+            "handle_write_amplification",
+            "gauge",
+            "Pages programmed per page that the host wrote with a handle.",
+            "write_amplification",
+        ),
+    ];
+    let mut text = String::new();
+    let Some(all) = stats.get("handles").and_then(Value::as_array).filter(|all| !all.is_empty()) else { return text };
+    for (name, kind, help, key) in FIGURES {
+        let _ = write!(text, "# HELP flashwright_{name} {help}\n# TYPE flashwright_{name} {kind}\n");
+        for each in all {
+            if let (Some(handle), Some(value)) = (each["handle"].as_u64(), each[key].as_f64()) {
+                let _ = writeln!(text, "flashwright_{name}{{handle=\"{handle}\"}} {value}");
+            }
+        }
+    }
+    text
+}
+
 /// All figures that apply.
 pub(crate) fn text<S: Served>(shared: &Shared<S>) -> String {
     let stats = stats(shared);
     let mut text = texts(&stats);
+    text.push_str(&handles(&stats));
     for Figure { name, kind, help, samples } in FIGURES {
         let known = |pointer: &str| stats.pointer(pointer).and_then(Value::as_f64);
         if !samples.iter().any(|(_, pointer, _)| known(pointer).is_some()) {

@@ -4,20 +4,20 @@
 //! requests become commands of the executor, which every protocol has. [`vfio`] has the sessions of virtual machines.
 
 use crate::command::Command;
-use crate::connection::{BATCH_BYTES, End, PATIENCE, send_patiently};
+use crate::connection::{BATCH_BYTES, End, PATIENCE, came, send_patiently};
 use crate::exec::{Drive, Executor, NOBODY, Outs};
 use crate::input::Input;
 use crate::listen::Stream;
+use crate::record::Recorder;
 use crate::replies::Replies;
 use crate::served::Served;
 use crate::shared::Shared;
 use crate::vfio;
 use crate::wire::{Kind, flag};
-use flashwright_block::Nanos;
+use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement};
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
-use flashwright_nvme::{Health, Io, Op, Subsystem};
+use flashwright_nvme::{Health, Io, Media, Op, Subsystem};
 use std::collections::VecDeque;
-use std::io;
 use std::time::{Duration, Instant};
 
 /// Interval between two looks at whether a host is still there, and whether there is an event for it.
@@ -140,8 +140,8 @@ impl Connection {
         let Replies::Nvme(writer) = replies else { return 0 };
         let answered = writer.out.len();
         let taken = {
-            let Some((subsystem, health)) = drive.with_subsystem() else { return 0 };
-            self.reader.feed(writer, subsystem, &health, input)
+            let Some((subsystem, mut behind)) = drive.with_subsystem() else { return 0 };
+            self.reader.feed(writer, subsystem, &mut behind, input)
         };
         if drive.keep_namespaces().is_err() {
             self.reader.give_up(writer, answered);
@@ -152,7 +152,7 @@ impl Connection {
     /// Whether the connection is over, looked at now and then: its controller is gone, the transport was broken, or the host
     /// has been silent for too long. Tells of events on the way.
     pub fn look<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies) -> Option<End> {
-        let (Some((subsystem, health)), Replies::Nvme(writer)) = (drive.with_subsystem(), replies) else {
+        let (Some((subsystem, mut behind)), Replies::Nvme(writer)) = (drive.with_subsystem(), replies) else {
             return Some(End::Broken);
         };
         if self.reader.is_broken() {
@@ -169,7 +169,7 @@ impl Connection {
         }
         if self.looked.elapsed() >= HEALTH_LOOK {
             self.looked = Instant::now();
-            subsystem.watch_health(&health());
+            subsystem.look(&mut behind);
         }
         self.reader.tell_events(writer, subsystem);
         let controller = subsystem.controller(place.controller)?;
@@ -189,19 +189,59 @@ impl Connection {
     }
 }
 
+/// The drive behind a subsystem.
+pub(crate) struct Behind<'a, S> {
+    served: &'a mut S,
+    recorder: &'a mut Option<Recorder>,
+    /// Commands that failed, power cuts, and mounts.
+    counts: [u64; 3],
+}
+
+impl<S: Served> Media for Behind<'_, S> {
+    fn health(&self) -> Health {
+        let [media_errors, unsafe_shutdowns, mounts] = self.counts;
+        Health { media_errors, unsafe_shutdowns, power_cycles: 1 + mounts, ..self.served.health() }
+    }
+    fn placed(&mut self) -> Option<&mut dyn Placed> {
+        if self.served.placed().is_some() { Some(self) } else { None }
+    }
+}
+
+impl<S: Served> Behind<'_, S> {
+    fn inner(&mut self) -> &mut dyn Placed {
+        self.served.placed().expect("a drive that places data goes on to")
+    }
+}
+
+/// A recording is told of what is no request.
+impl<S: Served> Placed for Behind<'_, S> {
+    fn placement(&mut self) -> Placement {
+        self.inner().placement()
+    }
+    fn room(&mut self, handle: u16) -> Result<Bytes, IoError> {
+        self.inner().room(handle)
+    }
+    fn renew(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
+        let left = self.inner().renew(handle)?;
+        if let (Some(recorder), Some(_)) = (&mut *self.recorder, left) {
+            recorder.note_update();
+        }
+        Ok(left)
+    }
+    fn watch_moves(&mut self, handles: u64) {
+        self.inner().watch_moves(handles);
+    }
+    fn take_moved(&mut self) -> Vec<Moved> {
+        self.inner().take_moved()
+    }
+}
+
 impl<S: Served> Drive<S> {
-    /// The subsystem, and what tells the drive's health.
-    #[allow(clippy::type_complexity)]
-    pub fn with_subsystem(&mut self) -> Option<(&mut Subsystem, impl Fn() -> Health + '_)> {
-        let Self { served, subsystem, failed, cuts, mounts, .. } = self;
-        let (served, failed, cuts, mounts) = (&*served, *failed, *cuts, *mounts);
-        let health = move || Health {
-            media_errors: failed,
-            unsafe_shutdowns: cuts,
-            power_cycles: 1 + mounts,
-            ..served.health()
-        };
-        subsystem.as_mut().map(|subsystem| (subsystem, health))
+    /// The subsystem, and the drive behind it.
+    pub(crate) fn with_subsystem(&mut self) -> Option<(&mut Subsystem, Behind<'_, S>)> {
+        let Self { served, recorder, subsystem, failed, cuts, mounts, .. } = self;
+        let counts = [*failed, *cuts, *mounts];
+        subsystem.as_mut().map(|subsystem| (subsystem, Behind { served, recorder, counts }))
     }
 
     /// Keeps with the drive what has changed of its namespaces.
@@ -259,7 +299,7 @@ fn asked(io: &Io, cookie: u64) -> Command {
         Op::Verify => (Kind::Cache, 0),
     };
     let flags = flags | if io.is_durable { flag::FUA } else { 0 };
-    Command { cookie, kind, flags, offset: io.offset, length: io.bytes }
+    Command { cookie, kind, flags, offset: io.offset, length: io.bytes, stream: io.handle.into() }
 }
 
 /// Carries out requests as fast as they go, until the connection ends.
@@ -285,14 +325,10 @@ fn exchange<S: Served>(
     let is_stuck = |since: Instant| since.elapsed() > PATIENCE;
     let mut looked = Instant::now();
     loop {
-        let came = match input.read(stream, session.message()) {
-            Ok(0) if input.rest().is_empty() => return End::InOrder,
-            Ok(0) => return End::Broken,
-            Ok(_) => true,
-            Err(error) => match error.kind() {
-                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => false,
-                _ => return End::Broken,
-            },
+        let read = input.read(stream, session.message());
+        let came = match came(&read, input) {
+            Ok(came) => came,
+            Err(end) => return end,
         };
         loop {
             let Some(mut drive) = shared.drive() else { return End::InOrder };

@@ -15,6 +15,8 @@ pub struct Recorder {
     failure: Option<String>,
     /// Whether the drive has been changed by other than requests.
     is_changed: bool,
+    /// What is to be told of such a change by a host.
+    note: Option<String>,
 }
 
 impl Recorder {
@@ -29,7 +31,7 @@ impl Recorder {
             origin: String::new(),
         };
         let writer = TraceWriter::create(path, "flashwright", &label)?.private();
-        Ok(Self { writer: Some(writer), written: 0, failure: None, is_changed: false })
+        Ok(Self { writer: Some(writer), written: 0, failure: None, is_changed: false, note: None })
     }
 
     /// Appends a request that the drive has taken.
@@ -54,6 +56,17 @@ impl Recorder {
                 self.written
             )
         })
+    }
+
+    /// A host has left a reclaim unit before it was full, which the trace does not hold either.
+    pub fn note_update(&mut self) {
+        let told = self.note_change("an update of a reclaim unit handle");
+        self.note = self.note.take().or(told);
+    }
+
+    /// Takes what is to be told.
+    pub fn take_note(&mut self) -> Option<String> {
+        self.note.take()
     }
 
     /// Requests in the trace.

@@ -90,6 +90,11 @@ pub trait Served: HoldsData + Send + 'static {
         true
     }
 
+    /// Why hosts see no handles to place data by though the device has some, in one line; none if they do, or if it has none.
+    fn hides_handles(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What was last kept with the device by [`Served::keep`]; nothing if it was nothing.
     fn kept(&self) -> &[u8] {
         &[]
@@ -212,6 +217,7 @@ impl Served for LiveRun {
             reads: figures.requests.read,
             writes: figures.requests.write,
             media_bytes_written: of_pages(&flash.programs),
+            media_bytes_erased: flash.erases.total.unwrap_or_default() * per_block * page,
             media_bytes_read: of_pages(&flash.reads),
             media_bytes_rated: cycles.map_or(0, |cycles| (cycles * blocks) as u64 * per_block * page),
             spare: 1.0 - (figures.blocks_worn_out as f64 / spare_blocks as f64).min(1.0),
@@ -242,6 +248,12 @@ impl Served for LiveRun {
     }
     fn untorn_bytes(&self) -> Option<u64> {
         LiveRun::untorn_bytes(self)
+    }
+    fn hides_handles(&self) -> Option<&'static str> {
+        (LiveRun::handles(self) > 0 && !self.places_data()).then_some(
+            "placement.policy: found \"fdp\" on a drive whose hosts of NVMe see no handles: a handle has one reclaim unit only with \
+             geometry.superblock = \"drive\", ram.manager = \"none\" and slc.cache = \"none\"",
+        )
     }
     fn kept(&self) -> &[u8] {
         LiveRun::kept(self)

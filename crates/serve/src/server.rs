@@ -152,7 +152,7 @@ impl<S: Served> Server<S> {
     ///
     /// # Errors
     /// [`ServeError`]; nothing listens then.
-    pub fn start(served: S, settings: &Settings) -> Result<Self, ServeError> {
+    pub fn start(mut served: S, settings: &Settings) -> Result<Self, ServeError> {
         let open = |option, address: &Address| {
             Listener::open(address, settings.anywhere).map_err(|error| ServeError::Listen { option, error })
         };
@@ -181,6 +181,7 @@ impl<S: Served> Server<S> {
         let recent = watch.is_some().then(Latency::default);
         let data_recorder =
             settings.record_data.as_ref().map(|(path, about)| DataRecorder::create(path, about)).transpose()?;
+        let placement = served.placed().map(|placed| placed.placement());
         let mut subsystem = nvme.first().or(vfio.first()).map(|listener| {
             let address = listener.host_and_port();
             Subsystem::new(About {
@@ -190,6 +191,7 @@ impl<S: Served> Server<S> {
                 page_bytes: served.page_bytes(),
                 untorn_bytes: served.untorn_bytes(),
                 trims_to_zeros: served.trims_to_zeros(),
+                placement,
                 is_read_only: settings.read_only,
                 is_v6: address.0.contains(':'),
                 address,
@@ -201,11 +203,16 @@ impl<S: Served> Server<S> {
         }
         let mut drive = Drive { served, recorder, data_recorder, failed: 0, recent, subsystem, cuts: 0, mounts: 0 };
         drive.carry_out_chores();
+        let hidden = drive.served.hides_handles().filter(|_| drive.subsystem.is_some());
+        if let Some((subsystem, mut behind)) = drive.with_subsystem() {
+            subsystem.watch_moves(&mut behind);
+        }
         let (pacing, wakes) = match real {
             Some(real) => (Pacing::of_device(real.clock), Some(real.wakes)),
             None => (Pacing::new(settings.pace), None),
         };
         let shared = Arc::new(Shared::new(drive, export, pacing, settings.in_flight_max)?);
+        hidden.into_iter().for_each(|why| shared.note(why.to_owned()));
         let (uris, addresses) = (Vec::new(), Vec::new());
         let mut server = Self { uris, addresses, threads: Vec::new(), shared };
         server.tell(ctl, metrics, watch)?;
@@ -295,7 +302,10 @@ impl<S: Served> Server<S> {
     /// What people should know and have not been told.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = self.shared.drive().map_or_else(Vec::new, |mut drive| drive.served.notes());
+        let mut notes = self.shared.drive().map_or_else(Vec::new, |mut drive| {
+            let of_recorder = drive.recorder.as_mut().and_then(Recorder::take_note);
+            drive.served.notes().into_iter().chain(of_recorder).collect()
+        });
         notes.extend(self.shared.take_notes());
         notes
     }
@@ -325,6 +335,7 @@ impl<S: Served> Server<S> {
         let stats = stats(shared);
         let mut ended = Vec::new();
         if let Some(mut drive) = shared.drive() {
+            drive.recorder.as_mut().and_then(Recorder::take_note).into_iter().for_each(|note| shared.note(note));
             ended.extend(drive.recorder.take().map(Recorder::finish));
             ended.extend(drive.data_recorder.take().map(DataRecorder::finish));
         }

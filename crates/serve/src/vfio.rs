@@ -4,7 +4,7 @@
 //! here it has its socket. While commands come, its shadow doorbells are looked at, and no message is needed; before whoever looks
 //! goes to sleep it arms them, so that the next command rings.
 
-use crate::connection::{BATCH_BYTES, End, PATIENCE, send_patiently};
+use crate::connection::{BATCH_BYTES, End, PATIENCE, came, send_patiently};
 use crate::exec::{Drive, Executor};
 use crate::guest::{Guest, WithDescriptors};
 use crate::input::Input;
@@ -15,7 +15,6 @@ use crate::served::Served;
 use crate::shared::Shared;
 use flashwright_nvme::vfio::{Function, Queues};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -72,8 +71,8 @@ impl Session {
     pub fn feed<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies, input: &[u8]) -> usize {
         let Replies::Vfio(queues) = replies else { return 0 };
         let taken = {
-            let Some((subsystem, health)) = drive.with_subsystem() else { return 0 };
-            self.function.feed(queues, subsystem, &health, input)
+            let Some((subsystem, mut behind)) = drive.with_subsystem() else { return 0 };
+            self.function.feed(queues, subsystem, &mut behind, input)
         };
         // What was answered and can't be kept must not be seen.
         if drive.keep_namespaces().is_err() {
@@ -84,7 +83,7 @@ impl Session {
 
     /// Whether the connection is over, looked at now and then. Tells of events on the way.
     pub fn look<S: Served>(&mut self, drive: &mut Drive<S>, replies: &mut Replies) -> Option<End> {
-        let (Some((subsystem, health)), Replies::Vfio(queues)) = (drive.with_subsystem(), replies) else {
+        let (Some((subsystem, mut behind)), Replies::Vfio(queues)) = (drive.with_subsystem(), replies) else {
             return Some(End::Broken);
         };
         if self.function.is_broken() || !self.function.is_open() && self.begun.elapsed() > PATIENCE {
@@ -92,7 +91,7 @@ impl Session {
         }
         if self.looked.elapsed() >= nvme::HEALTH_LOOK {
             self.looked = Instant::now();
-            subsystem.watch_health(&health());
+            subsystem.look(&mut behind);
         }
         self.function.tell_events(queues, subsystem);
         None
@@ -174,13 +173,6 @@ fn receive(
     if poll(&mut sockets, Some(&wait)).is_ok() && sockets[0].revents().is_empty() {
         return Ok(());
     }
-    match input.read(WithDescriptors { stream, guest: &mut queues.host }, message) {
-        Ok(0) if input.rest().is_empty() => Err(End::InOrder),
-        Ok(0) => Err(End::Broken),
-        Ok(_) => Ok(()),
-        Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted => Ok(()),
-            _ => Err(End::Broken),
-        },
-    }
+    let read = input.read(WithDescriptors { stream, guest: &mut queues.host }, message);
+    came(&read, input).map(drop)
 }

@@ -8,6 +8,7 @@ mod namespaces;
 mod nvme;
 mod nvmehost;
 mod own_device;
+mod placement;
 mod proxied;
 mod remote;
 mod served;

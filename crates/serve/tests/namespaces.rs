@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// A pace whose times do not keep a test waiting.
 const REAL: Pace = Pace::Real { time_scale: 0.01 };
 
-fn serve_on(drive: LiveRun, pace: Pace) -> Server<LiveRun> {
+pub fn serve_on(drive: LiveRun, pace: Pace) -> Server<LiveRun> {
     let listen = || vec!["tcp:127.0.0.1:0".parse().unwrap()];
     let settings = Settings { nvme_tcp: listen(), nbd: listen(), pace, ..Settings::default() };
     Server::start(drive, &settings).unwrap()
@@ -24,7 +24,7 @@ fn serve(pace: Pace) -> Server<LiveRun> {
 }
 
 /// A command for blocks of a namespace.
-fn of(nsid: u32, opcode: u8, first: u64, blocks: u32) -> Sqe {
+pub fn of(nsid: u32, opcode: u8, first: u64, blocks: u32) -> Sqe {
     let mut command = of_blocks(opcode, first, blocks);
     put(&mut command.0, 4, &nsid.to_le_bytes());
     command
@@ -99,10 +99,10 @@ fn namespaces_are_created_attached_and_deleted() {
 }
 
 /// The least of a generator of random numbers.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
@@ -280,7 +280,7 @@ fn a_drive_tells_which_writes_no_power_cut_tears() {
 }
 
 /// An image in a folder of its own, which goes with it.
-struct Image(PathBuf);
+pub struct Image(pub PathBuf);
 
 impl Drop for Image {
     fn drop(&mut self) {

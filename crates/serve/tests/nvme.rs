@@ -440,7 +440,7 @@ fn a_host_that_takes_its_answers_late_gets_all_of_them() {
     }
 }
 
-fn remote(server: &Server<LiveRun>, scheme: &str, depth: u32) -> Remote {
+pub fn remote(server: &Server<LiveRun>, scheme: &str, depth: u32) -> Remote {
     let uri = server.uris().iter().find(|uri| uri.starts_with(scheme)).unwrap();
     let uri: Uri = uri.parse().unwrap();
     Remote::open(&uri, RemoteOptions { destroys_data: true, depth, seed: Seed(1) }).unwrap()

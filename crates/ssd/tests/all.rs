@@ -21,6 +21,7 @@ mod settings;
 mod shared_ram;
 mod slc;
 mod soak;
+mod units;
 mod unmapped;
 mod upcoming;
 

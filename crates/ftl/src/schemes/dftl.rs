@@ -486,6 +486,11 @@ impl CleansInSteps for Dftl {
 }
 
 impl Dftl {
+    /// For whoever tells of the open blocks of handles.
+    pub(crate) fn planes_and_placement(&mut self) -> (&mut Planes, &mut Placement) {
+        (&mut self.planes, &mut self.placement)
+    }
+
     /// Writes the whole, still empty table when the drive is built; its pages take planes in turn.
     fn format(&mut self, flash: &mut Flash) {
         let logical_pages = self.map.table.len();

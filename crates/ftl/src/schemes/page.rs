@@ -349,6 +349,11 @@ impl PageMap {
         figures.into_iter().map(|(name, count): (&str, u64)| (name.to_owned(), count as f64)).collect()
     }
 
+    /// For whoever tells of the open blocks of handles.
+    pub(crate) fn planes_and_placement(&mut self) -> (&mut Planes, &mut Placement) {
+        (&mut self.planes, &mut self.placement)
+    }
+
     fn parts(&mut self) -> (&mut Planes, Moves<'_>) {
         (&mut self.planes, Moves { l2p: &mut self.l2p, placement: &mut self.placement })
     }

@@ -28,9 +28,7 @@ pub(super) const COMMAND: Command = Command {
             2 if controller.host_behavior[4] & FORMAT_2 != 0 => true,
             _ => return Err(Status::INVALID_FIELD),
         };
-        if dword >> 20 & 0xf != 0 {
-            return Err(Status::INVALID_FIELD); // a directive, and none is enabled
-        }
+        let placing = call.placing()?;
         if count > usize::from(COPY_RANGES_MAX) {
             return Err(Status::SIZE_LIMIT);
         }
@@ -58,7 +56,8 @@ pub(super) const COMMAND: Command = Command {
             }
             reads.extend(source.ios(Op::Read, false));
         }
-        let writes = destination.ios(Op::Write, call.is_durable());
+        let writes = destination.placed(placing).ios(Op::Write, call.is_durable());
+        call.note_placing(placing);
         Ok(Outcome::Copy(Box::new(Copying { reads, writes })))
     },
     ..Command::BARE

@@ -1,12 +1,15 @@
 //! Get Log Page (NVM Express Base 2.1, section 5.1.12).
 
-use super::{Command, effects_log};
+use super::{Call, Command, effects_log};
+use crate::namespace::NAMESPACES_MAX;
 use crate::subsystem::FIRMWARE;
-use crate::wire::{ALL_NAMESPACES, Status, identify, log};
+use crate::wire::{ALL_NAMESPACES, Status, identify, log, placement};
 
 /// The pages that there are, and that of discovery.
 const PAGES: [u8; 9] = [0x00, 0x01, 0x02, 0x03, log::CHANGED_NAMESPACES, 0x05, 0x09, log::SANITIZE, 0xc0];
 const DISCOVERY: u8 = 0x70;
+/// Those of drives that place data by handle.
+const PLACEMENT: [u8; 4] = [placement::CONFIGURATIONS, placement::USAGE, placement::STATISTICS, placement::EVENTS];
 
 pub(super) const COMMAND: Command = Command {
     opcode: 0x02,
@@ -20,9 +23,9 @@ pub(super) const COMMAND: Command = Command {
         let dwords = u64::from(sqe.dword(10) >> 16) | u64::from(sqe.dword(11) & 0xffff) << 16;
         let offset = u64::from(sqe.dword(12)) | u64::from(sqe.dword(13)) << 32;
         let group = sqe.dword(11) >> 16;
-        let health = call.health;
         let controller = call.controller()?;
         let (is_discovery, errors) = (controller.is_discovery, controller.errors_total);
+        let places_data = call.subsystem.placement.is_some();
         if page == DISCOVERY && !is_discovery || page != DISCOVERY && is_discovery {
             return Err(Status::INVALID_LOG_PAGE);
         }
@@ -30,26 +33,28 @@ pub(super) const COMMAND: Command = Command {
             0x00 => {
                 let mut data = vec![0; 1024];
                 PAGES.iter().for_each(|page| data[4 * usize::from(*page)] = 1);
+                PLACEMENT.iter().for_each(|page| data[4 * usize::from(*page)] = places_data.into());
                 data
             }
-            0x01 => controller.error_log().flat_map(log::ErrorEntry::bytes).collect(),
+            0x01 => call.controller()?.error_log().flat_map(log::ErrorEntry::bytes).collect(),
             // Of the drive; a namespace has none of its own.
             0x02 if sqe.nsid() != ALL_NAMESPACES && sqe.nsid() != 0 => return Err(Status::INVALID_FIELD),
-            0x02 => log::smart(&health(), errors),
+            0x02 => log::smart(&call.media.health(), errors),
             0x03 => log::firmware_slots(FIRMWARE),
-            log::CHANGED_NAMESPACES => identify::list(controller.changed(), 0),
+            log::CHANGED_NAMESPACES => identify::list(call.controller()?.changed(), 0),
             0x05 => {
                 let subsystem = &*call.subsystem;
                 let controller = subsystem.controller(call.place.controller).ok_or(Status::SEQUENCE)?;
                 effects_log(controller, &subsystem.about)
             }
             0x09 if group != 1 => return Err(Status::INVALID_FIELD),
-            0x09 => log::endurance_group(&health(), errors),
+            0x09 => log::endurance_group(&call.media.health(), errors),
             log::SANITIZE => {
-                let (health, subsystem) = (health(), &*call.subsystem);
+                let (health, subsystem) = (call.media.health(), &*call.subsystem);
                 subsystem.sanitize.log(subsystem.progress(), health.bytes_written, health.bytes_used)
             }
-            0xc0 => log::ocp(&health()),
+            page if PLACEMENT.contains(&page) && places_data => of_placement(call, page, group)?,
+            0xc0 => log::ocp(&call.media.health()),
             DISCOVERY => {
                 let (host, port) = &call.subsystem.about.address;
                 log::discovery(&call.subsystem.nqn, host, port, call.subsystem.about.is_v6)
@@ -78,3 +83,28 @@ pub(super) const COMMAND: Command = Command {
     },
     ..Command::BARE
 };
+
+/// A page of placement, of an endurance group. Only the configurations are told while it is off.
+fn of_placement(call: &mut Call<'_>, page: u8, group: u32) -> Result<Vec<u8>, Status> {
+    /// Dword 10, bit 8: events of hosts, not of the controller.
+    const OF_HOSTS: u32 = 1 << 8;
+    if group != 1 {
+        return Err(Status::INVALID_FIELD);
+    }
+    if page == placement::CONFIGURATIONS {
+        let offered = call.subsystem.about.placement.ok_or(Status::INVALID_LOG_PAGE)?;
+        return Ok(placement::configurations(&offered, NAMESPACES_MAX));
+    }
+    call.subsystem.note_moves(call.media);
+    let subsystem = &*call.subsystem;
+    let found = subsystem.placement_on()?;
+    let controller = subsystem.controller(call.place.controller).ok_or(Status::SEQUENCE)?;
+    Ok(match page {
+        placement::USAGE => placement::usage(&found.users(&subsystem.namespaces)),
+        placement::STATISTICS => placement::statistics(found.statistics(&call.media.health())),
+        _ => {
+            let of_hosts = call.sqe.dword(10) & OF_HOSTS != 0;
+            placement::events(found.events(of_hosts).map(|event| event.bytes(controller.timestamp_of(event.at_ns))))
+        }
+    })
+}

@@ -84,6 +84,7 @@ fn controller(subsystem: &Subsystem, controller: &Controller) -> Vec<u8> {
         queue_max: QUEUE_MAX,
         optional_commands: optional(1, controller, about),
         optional_admin: optional(0, controller, about),
+        places_data: subsystem.placement.is_some(),
         sanitize: if subsystem.is_managed() { sanitize::CAPABILITIES } else { 0 },
     };
     let mut data = facts.structure();
@@ -94,7 +95,7 @@ fn controller(subsystem: &Subsystem, controller: &Controller) -> Vec<u8> {
 }
 
 fn facts(call: &Call<'_>, namespace: &Namespace) -> NamespaceFacts {
-    call.subsystem.namespace_facts(namespace, (call.health)().bytes_used)
+    call.subsystem.namespace_facts(namespace, call.media.health().bytes_used)
 }
 
 /// A structure of a namespace that the controller has; zeros if it does not have it.

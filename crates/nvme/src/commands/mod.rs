@@ -5,9 +5,10 @@
 
 use crate::chores::pieces;
 use crate::namespace::{Extent, Namespace, bit, is_valid};
-use crate::subsystem::{About, Controller, Health, Place, Subsystem};
+use crate::subsystem::{About, Controller, Media, Place, Subsystem};
 use crate::vfio::Change;
 use crate::wire::identify::MDTS;
+use crate::wire::placement;
 use crate::wire::{ALL_NAMESPACES, HOST_PAGE, Sqe, Status, put};
 
 /// A command of the list.
@@ -27,6 +28,8 @@ pub struct Command {
     pub while_sanitizing: bool,
     /// Whether it needs a drive on which what is deallocated reads as zeros.
     pub needs_zeros: bool,
+    /// Whether it needs a drive that places data by handle.
+    pub needs_placement: bool,
     run: fn(&mut Call<'_>) -> Result<Outcome, Status>,
 }
 
@@ -40,11 +43,12 @@ impl Command {
         in_discovery: false,
         while_sanitizing: false,
         needs_zeros: false,
+        needs_placement: false,
         run: |_| Err(Status::INVALID_OPCODE),
     };
 
     fn is_there(&self, about: &About) -> bool {
-        about.trims_to_zeros || !self.needs_zeros
+        (about.trims_to_zeros || !self.needs_zeros) && (about.placement.is_some() || !self.needs_placement)
     }
 }
 
@@ -81,8 +85,9 @@ macro_rules! commands {
 
 commands! {
     admin: get_log_page, identify, abort, set_features, get_features, async_event_request, namespace_management,
-        namespace_attachment, keep_alive, format_nvm, sanitize;
-    io: read, write, flush, compare, write_zeroes, dataset_management, verify, copy;
+        namespace_attachment, keep_alive, format_nvm, sanitize, directive_send, directive_receive;
+    io: read, write, flush, compare, write_zeroes, dataset_management, verify, copy, io_management_receive,
+        io_management_send;
     function: create_io_submission_queue, create_io_completion_queue, delete_io_submission_queue, delete_io_completion_queue,
         doorbell_buffer_config;
 }
@@ -103,6 +108,13 @@ pub struct Io {
     pub bytes: u32,
     /// Whether it is durable when it ends.
     pub is_durable: bool,
+    /// Of a write, the reclaim unit handle.
+    pub handle: u8,
+}
+
+impl Io {
+    /// A flush of all that the drive has.
+    pub const FLUSH: Self = Self { op: Op::Flush, namespace: 0, offset: 0, bytes: 0, is_durable: false, handle: 0 };
 }
 
 /// What to do with a range of the drive.
@@ -166,7 +178,7 @@ pub struct Call<'a> {
     pub(crate) attached: u64,
     pub(crate) sqe: &'a Sqe,
     pub(crate) data: &'a [u8],
-    pub(crate) health: &'a dyn Fn() -> Health,
+    pub(crate) media: &'a mut dyn Media,
 }
 
 /// The largest transfer of a command.
@@ -278,6 +290,49 @@ impl Call<'_> {
         controller.is_none_or(|controller| controller.feature(0x06).unwrap_or(1) & 1 != 0)
     }
 
+    /// Where a write, a copy or zeros are placed: by the directive in dwords 12 and 13. An identifier that names no handle, as none at
+    /// all, means the first of the namespace (Base 2.1, section 8.1.10.3).
+    fn placing(&self) -> Result<Placing, Status> {
+        let (directive, identifier) = ((self.sqe.dword(12) >> 20 & 0xf) as u8, (self.sqe.dword(13) >> 16) as u16);
+        let handles = &self.namespace()?.handles;
+        let first = handles.first().copied();
+        match (directive, first) {
+            (0, _) => Ok(Placing { handle: first.unwrap_or(0), unknown: None }),
+            (placement::DIRECTIVE, Some(first)) => Ok(match handles.get(usize::from(identifier)) {
+                Some(handle) => Placing { handle: *handle, unknown: None },
+                None => Placing { handle: first, unknown: Some(identifier) },
+            }),
+            _ => Err(Status::INVALID_FIELD), // no such directive, or it is not enabled
+        }
+    }
+
+    /// The reclaim unit handle of the placement identifier in dword 11, and how many types of events that dword names.
+    fn placement_handle(&self) -> Result<(u8, usize), Status> {
+        let (identifier, count) = (self.sqe.dword(11) & 0xffff, self.sqe.dword(11) >> 16 & 0xff);
+        let namespace = self.namespace()?;
+        self.subsystem.placement_on()?;
+        let handle = namespace.handles.get(identifier as usize).ok_or(Status::INVALID_FIELD)?;
+        Ok((*handle, count as usize))
+    }
+
+    /// A command that is carried out named no placement identifier that there is.
+    fn note_placing(&mut self, placing: Placing) {
+        if let Some(identifier) = placing.unknown {
+            self.note_placement_event(placement::event::INVALID_IDENTIFIER, identifier, placing.handle);
+        }
+    }
+
+    /// Notes an event of placement that a host caused, if such events are wanted.
+    #[cold]
+    fn note_placement_event(&mut self, kind: u8, identifier: u16, handle: u8) {
+        let nsid = self.sqe.nsid();
+        if let Some(placement) = self.subsystem.placement.as_mut().filter(|placement| placement.wants(handle, kind)) {
+            let at_ns = self.media.health().power_on_ns;
+            let (identifier, nsid, handle) = (Some(identifier), Some(nsid), handle.into());
+            placement.note(placement::Event { kind, at_ns, identifier, nsid, handle, moved: None });
+        }
+    }
+
     fn controller(&mut self) -> Result<&mut Controller, Status> {
         self.subsystem.controller_mut(self.place.controller).ok_or(Status::SEQUENCE)
     }
@@ -289,6 +344,15 @@ impl Call<'_> {
     }
 }
 
+/// Where a write is placed.
+#[derive(Clone, Copy, Debug)]
+struct Placing {
+    /// The reclaim unit handle.
+    handle: u8,
+    /// An identifier that names none.
+    unknown: Option<u16>,
+}
+
 /// Logical blocks of a namespace.
 #[derive(Clone, Copy, Debug)]
 struct Range<'a> {
@@ -296,6 +360,8 @@ struct Range<'a> {
     /// The first byte of the namespace.
     first: u64,
     bytes: u64,
+    /// Of a write, the reclaim unit handle.
+    handle: u8,
 }
 
 impl<'a> Range<'a> {
@@ -305,7 +371,12 @@ impl<'a> Range<'a> {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
         let shift = namespace.shift();
-        Ok(Self { namespace, first: first << shift, bytes: blocks << shift })
+        Ok(Self { namespace, first: first << shift, bytes: blocks << shift, handle: 0 })
+    }
+
+    /// The same, to be written in the unit of a handle.
+    fn placed(self, placing: Placing) -> Self {
+        Self { handle: placing.handle, ..self }
     }
 
     /// What the drive is asked for it: one request, or one for each of its extents.
@@ -313,7 +384,7 @@ impl<'a> Range<'a> {
         if let [extent] = self.namespace.extents() {
             let bytes = u32::try_from(self.bytes).expect("65,536 blocks of 4 KiB at most");
             let (namespace, offset) = (self.namespace.serial, extent.first + self.first);
-            return Outcome::Io(Io { op, namespace, offset, bytes, is_durable });
+            return Outcome::Io(Io { op, namespace, offset, bytes, is_durable, handle: self.handle });
         }
         let ios = self.ios(op, is_durable);
         if let [io] = ios[..] { Outcome::Io(io) } else { Outcome::Several(ios) }
@@ -326,6 +397,7 @@ impl<'a> Range<'a> {
             offset: extent.first,
             bytes: u32::try_from(extent.bytes).expect("65,536 blocks of 4 KiB at most"),
             is_durable,
+            handle: self.handle,
         };
         self.namespace.locate(self.first, self.bytes).map(io).collect()
     }

@@ -2,6 +2,7 @@
 
 use super::{Call, Command, Outcome, effects};
 use crate::namespace::{Wanted, is_valid};
+use crate::wire::placement;
 use crate::wire::{ALL_NAMESPACES, Status, u16_at, u64_at};
 
 /// Bytes of what a namespace to be created is described with.
@@ -42,8 +43,18 @@ fn create(call: &mut Call<'_>) -> Result<Outcome, Status> {
         return Err(Status::THIN_PROVISIONING);
     }
     call.check_writable()?;
-    let id = call.subsystem.create(&Wanted { blocks, format, is_shared: asked[30] & 1 != 0 })?;
+    let handles = placement_list(asked)?;
+    let id = call.subsystem.create(&Wanted { blocks, format, is_shared: asked[30] & 1 != 0 }, &handles)?;
     Ok(Outcome::Done(u64::from(id), Vec::new()))
+}
+
+/// The reclaim unit handles that a host wants: their number in bytes 393:392, the list from byte 512 on.
+fn placement_list(asked: &[u8]) -> Result<Vec<u16>, Status> {
+    let count = u16_at(asked, 392);
+    if count > placement::IDENTIFIERS_MAX {
+        return Err(Status::PLACEMENT_LIST);
+    }
+    Ok(placement::identifiers(&asked[512..]).take(count.into()).collect())
 }
 
 fn delete(call: &mut Call<'_>) -> Result<Outcome, Status> {

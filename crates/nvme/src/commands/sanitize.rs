@@ -30,7 +30,7 @@ pub(super) const COMMAND: Command = Command {
             return Err(Status::INVALID_FIELD);
         }
         call.check_writable()?;
-        let written = (call.health)().bytes_written;
+        let written = call.media.health().bytes_written;
         call.subsystem.begin_to_sanitize(asked, written);
         Ok(Outcome::nothing())
     },

@@ -1,6 +1,7 @@
 //! Set Features (NVM Express Base 2.1, section 5.1.25), and the features that there are.
 
-use super::{Command, Outcome};
+use super::{Call, Command, Outcome};
+use crate::placement::DataPlacement;
 use crate::subsystem::IO_QUEUES_MAX;
 use crate::wire::{ALL_NAMESPACES, Status, u64_at};
 
@@ -13,6 +14,18 @@ pub(super) struct Feature {
     pub can_change: bool,
     /// Whether each namespace has its own value.
     pub of_namespace: bool,
+    /// Whether it is kept with the drive, in any case.
+    pub is_kept: bool,
+    /// Whether it needs a drive that places data by handle.
+    needs_placement: bool,
+}
+
+impl Feature {
+    /// The feature of an identifier.
+    pub fn find(id: u8, call: &Call<'_>) -> Result<&'static Self, Status> {
+        let is_there = |feature: &&Self| !feature.needs_placement || call.subsystem.placement.is_some();
+        FEATURES.iter().find(|feature| feature.id == id).filter(is_there).ok_or(Status::INVALID_FIELD)
+    }
 }
 
 /// The features that have more than a value.
@@ -23,11 +36,19 @@ pub(super) mod id {
     pub const TIMESTAMP: u8 = 0x0e;
     pub const KEEP_ALIVE: u8 = 0x0f;
     pub const HOST_BEHAVIOR: u8 = 0x16;
+    pub const PLACEMENT: u8 = 0x1d;
+    pub const PLACEMENT_EVENTS: u8 = 0x1e;
     pub const HOST_IDENTIFIER: u8 = 0x81;
 }
 
 const fn feature(id: u8, default: u32, allowed: u32) -> Feature {
-    Feature { id, default, allowed, can_change: true, of_namespace: id == id::RECOVERY }
+    let (of_namespace, is_kept, needs_placement) = (id == id::RECOVERY, false, false);
+    Feature { id, default, allowed, can_change: true, of_namespace, is_kept, needs_placement }
+}
+
+/// A feature of placement, with a value of its own making.
+const fn of_placement(id: u8, of_namespace: bool) -> Feature {
+    Feature { of_namespace, is_kept: true, needs_placement: true, ..feature(id, 0, u32::MAX) }
 }
 
 /// Dword 11 of "number of queues": completion queues in bits 31:16, submission queues in bits 15:0, both counted from 0.
@@ -46,6 +67,8 @@ pub(super) const FEATURES: &[Feature] = &[
     feature(id::KEEP_ALIVE, 0, u32::MAX), // milliseconds
     feature(id::HOST_BEHAVIOR, 0, 0),
     feature(0x17, 0, 1), // sanitize: how a wish that can't be met is answered
+    of_placement(id::PLACEMENT, false),
+    of_placement(id::PLACEMENT_EVENTS, true),
     Feature { can_change: false, ..feature(id::HOST_IDENTIFIER, 0, 0) }, // Connect sets it
 ];
 
@@ -59,8 +82,8 @@ pub(super) const COMMAND: Command = Command {
     while_sanitizing: true,
     run: |call| {
         let (id, value) = ((call.sqe.dword(10) & 0xff) as u8, call.sqe.dword(11));
-        let feature = FEATURES.iter().find(|feature| feature.id == id).ok_or(Status::INVALID_FIELD)?;
-        if call.sqe.dword(10) & SAVE != 0 {
+        let feature = Feature::find(id, call)?;
+        if call.sqe.dword(10) & SAVE != 0 && !feature.is_kept {
             return Err(Status::NOT_SAVEABLE);
         }
         if !feature.can_change {
@@ -73,8 +96,10 @@ pub(super) const COMMAND: Command = Command {
         if value & !feature.allowed != 0 {
             return Err(Status::INVALID_FIELD);
         }
-        let (data, health) = (call.data, call.health);
+        let data = call.data;
         match id {
+            id::PLACEMENT => return placement(call),
+            id::PLACEMENT_EVENTS => return placement_events(call),
             id::POWER if value & 0x1f != 0 => return Err(Status::INVALID_FIELD), // there is one power state
             id::RECOVERY => {
                 for nsid in call.namespaces()? {
@@ -94,7 +119,8 @@ pub(super) const COMMAND: Command = Command {
             }
             id::TIMESTAMP => {
                 let set = u64_at(data.get(..8).ok_or(Status::SGL_LENGTH)?, 0) & 0xffff_ffff_ffff;
-                call.controller()?.timestamp = Some((set, health().power_on_ns));
+                let now_ns = call.media.health().power_on_ns;
+                call.controller()?.timestamp = Some((set, now_ns));
             }
             id::KEEP_ALIVE => call.controller()?.keep_alive_ms = value,
             id::HOST_BEHAVIOR => {
@@ -108,3 +134,24 @@ pub(super) const COMMAND: Command = Command {
     },
     ..Command::BARE
 };
+
+/// Switches placement on (dword 12, bit 0) or off, in the endurance group that dword 11 names, by the configuration in bits 15:8.
+fn placement(call: &mut Call<'_>) -> Result<Outcome, Status> {
+    let (group, asked) = (call.sqe.dword(11) & 0xffff, call.sqe.dword(12));
+    if group != 1 || asked >> 8 & 0xff != 0 {
+        return Err(Status::INVALID_FIELD);
+    }
+    call.subsystem.switch_placement(asked & 1 != 0, call.media)?;
+    Ok(Outcome::nothing())
+}
+
+/// Has events of some types be noted (dword 12, bit 0) or not, of the placement identifier that dword 11 names.
+fn placement_events(call: &mut Call<'_>) -> Result<Outcome, Status> {
+    let (handle, count) = call.placement_handle()?;
+    let types = call.data.get(..count).ok_or(Status::SGL_LENGTH)?;
+    let bits = types.iter().map(|kind| DataPlacement::bit_of(*kind).ok_or(Status::INVALID_FIELD));
+    let bits = bits.collect::<Result<Vec<u8>, Status>>()?.iter().fold(0, |all, bit| all | bit);
+    let is_wanted = call.sqe.dword(12) & 1 != 0;
+    call.subsystem.want_events(handle, bits, is_wanted, call.media);
+    Ok(Outcome::nothing())
+}

@@ -11,10 +11,13 @@ pub(super) const COMMAND: Command = Command {
     effects: effects::CONTENT,
     optional: 1 << 3,
     run: |call| {
-        call.namespace()?;
+        let placing = call.placing()?;
         call.check_writable()?;
         let may_deallocate = call.sqe.dword(12) & DEALLOCATE != 0 && call.subsystem.about.trims_to_zeros;
-        Ok(call.range()?.asks(Op::WriteZeroes(may_deallocate), call.is_durable()))
+        let zeroes = Op::WriteZeroes(may_deallocate);
+        let outcome = call.range()?.placed(placing).asks(zeroes, call.is_durable());
+        call.note_placing(placing);
+        Ok(outcome)
     },
     ..Command::BARE
 };

@@ -6,9 +6,9 @@ use super::pointer;
 use super::queues::{BURST, Landing, Queues, Wrong};
 use super::registers::{self, BAR_BYTES, DOORBELLS, PENDING_BITS, VECTOR_TABLE, at, config, status};
 use super::{Change, Host, Map, TRANSFER_WINDOW, VECTORS};
-use crate::commands::{self, Io, Op, Outcome};
+use crate::commands::{self, Io, Outcome};
 use crate::flights::Ready;
-use crate::subsystem::{Health, Place, Subsystem};
+use crate::subsystem::{Media, Place, Subsystem};
 use crate::wire::{HOST_PAGE, SQE_BYTES, Sgl, Sqe, Status, put, u32_at, u64_at};
 use std::collections::VecDeque;
 
@@ -138,7 +138,7 @@ impl Function {
         &mut self,
         queues: &mut Queues<H>,
         subsystem: &mut Subsystem,
-        health: &dyn Fn() -> Health,
+        media: &mut dyn Media,
         input: &[u8],
     ) -> usize {
         let mut taken = 0;
@@ -165,12 +165,12 @@ impl Function {
                 break; // what is rung is not lost: the queues stay in the host's memory
             }
         }
-        self.work(queues, subsystem, health);
+        self.work(queues, subsystem, media);
         taken
     }
 
     /// Fetches commands from the queues in turn, as long as there is room for what they ask.
-    pub fn work<H: Host>(&mut self, queues: &mut Queues<H>, subsystem: &mut Subsystem, health: &dyn Fn() -> Health) {
+    pub fn work<H: Host>(&mut self, queues: &mut Queues<H>, subsystem: &mut Subsystem, media: &mut dyn Media) {
         for (queue, sqe, status) in std::mem::take(&mut queues.failed) {
             subsystem.note_failure(Place { queue, ..self.place }, &sqe, status);
         }
@@ -188,7 +188,7 @@ impl Function {
             let count = queues.next(queue, &mut entries);
             idle = if count == 0 { idle + 1 } else { 0 };
             for sqe in entries[..count * SQE_BYTES].chunks_exact(SQE_BYTES) {
-                self.fetch(queues, subsystem, health, queue, &Sqe(sqe.try_into().expect("an entry was cut")));
+                self.fetch(queues, subsystem, media, queue, &Sqe(sqe.try_into().expect("an entry was cut")));
                 if !self.has_room(queues) {
                     break;
                 }
@@ -455,7 +455,7 @@ impl Function {
     fn shut_down<H: Host>(&mut self, queues: &mut Queues<H>) {
         queues.is_enabled = false;
         let landing = Landing { queue: 0, number: 0, places: pointer::Places::default() };
-        let io = Io { op: Op::Flush, namespace: 0, offset: 0, bytes: 0, is_durable: false };
+        let io = Io::FLUSH;
         let Queues { flights, shutdown, .. } = queues;
         flights.begin(&Sqe([0; SQE_BYTES]), Outcome::Io(io), Vec::new(), landing, |ready| {
             *shutdown = Some(ready.flight);
@@ -478,12 +478,12 @@ impl Function {
         &mut self,
         queues: &mut Queues<H>,
         subsystem: &mut Subsystem,
-        health: &dyn Fn() -> Health,
+        media: &mut dyn Media,
         queue: u16,
         sqe: &Sqe,
     ) {
         let Some(number) = queues.fetched(queue, sqe.cid()) else { return };
-        let done = self.execute(queues, subsystem, health, (queue, number), sqe);
+        let done = self.execute(queues, subsystem, media, (queue, number), sqe);
         if let Some((result, status)) = done.unwrap_or_else(|status| Some((0, status))) {
             queues.complete(queue, sqe.cid(), result, status);
         }
@@ -494,7 +494,7 @@ impl Function {
         &mut self,
         queues: &mut Queues<H>,
         subsystem: &mut Subsystem,
-        health: &dyn Fn() -> Health,
+        media: &mut dyn Media,
         (queue, number): (u16, u64),
         sqe: &Sqe,
     ) -> Result<Option<(u64, Status)>, Status> {
@@ -519,7 +519,7 @@ impl Function {
         } else {
             Vec::new()
         };
-        let outcome = subsystem.execute(place, &with_length(sqe, bytes), &data, health)?;
+        let outcome = subsystem.execute(place, &with_length(sqe, bytes), &data, media)?;
         let landing = Landing { queue, number, places };
         match outcome {
             Outcome::Held => {}
@@ -574,11 +574,14 @@ fn bytes_of(subsystem: &Subsystem, queue: u16, sqe: &Sqe) -> usize {
                 .unwrap_or(usize::MAX)
         }
         (0, 0x09) => match sqe.dword(10) & 0xff {
-            0x0e => 8,   // timestamp
-            0x16 => 512, // host behavior
+            0x0e => 8,                                     // timestamp
+            0x16 => 512,                                   // host behavior
+            0x1e => (sqe.dword(11) >> 16 & 0xff) as usize, // types of events of placement
             _ => 0,
         },
         (0, 0x0d) if sqe.dword(10) & 0xf != 0 => 0, // a namespace that is deleted has no description
+        (0, 0x19) => 0,                             // a directive that is switched on or off
+        (0, 0x1a) => usize::try_from((u64::from(sqe.dword(10)) + 1) * 4).unwrap_or(usize::MAX), // what directives there are
         // Those that create queues say where these are, and the others move a page at most.
         (0, _) if commands::FUNCTION.iter().any(|command| command.opcode == opcode) => 0,
         (0, _) if opcode & 3 != 0 => HOST_PAGE,
@@ -589,6 +592,8 @@ fn bytes_of(subsystem: &Subsystem, queue: u16, sqe: &Sqe) -> usize {
             usize::try_from(sqe.blocks() << shift).unwrap_or(usize::MAX)
         }
         (_, 0x09) => ((sqe.dword(10) & 0xff) as usize + 1) * 16, // ranges of Dataset Management
+        (_, 0x12) => usize::try_from((u64::from(sqe.dword(11)) + 1) * 4).unwrap_or(usize::MAX), // units of placement
+        (_, 0x1d) => ((sqe.dword(10) >> 16) as usize + 1) * 2,   // placement identifiers
         (_, 0x19) => ((sqe.dword(12) & 0xff) as usize + 1) * 32, // those of Copy
         _ => 0,
     }

@@ -52,6 +52,8 @@ pub struct ControllerFacts<'a> {
     pub optional_admin: u16,
     /// SANICAP.
     pub sanitize: u32,
+    /// Whether the drive places data by handle.
+    pub places_data: bool,
 }
 
 impl ControllerFacts<'_> {
@@ -66,8 +68,10 @@ impl ControllerFacts<'_> {
         put(&mut out, 78, &self.id.to_le_bytes());
         put(&mut out, 80, &VERSION.to_le_bytes());
         put(&mut out, 92, &(1u32 << 8).to_le_bytes()); // OAES: changed namespaces
-        // CTRATT: host identifiers of 128 bits; endurance groups; keep-alive that any command renews; namespace granularity.
-        put(&mut out, 96, &(1u32 | 1 << 4 | 1 << 6 | 1 << 7).to_le_bytes());
+        // CTRATT: host identifiers of 128 bits; endurance groups; keep-alive that any command renews; namespace granularity; data
+        // placement.
+        let attributes = 1u32 | 1 << 4 | 1 << 6 | 1 << 7 | u32::from(self.places_data) << 19;
+        put(&mut out, 96, &attributes.to_le_bytes());
         out[111] = if self.is_discovery { 2 } else { 1 };
         put(&mut out, 256, &self.optional_admin.to_le_bytes());
         out[258] = 3; // ACL

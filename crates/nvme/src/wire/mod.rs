@@ -6,6 +6,7 @@
 pub mod identify;
 pub mod log;
 pub mod pdu;
+pub mod placement;
 
 use flashwright_block::IoError;
 
@@ -219,6 +220,8 @@ impl Status {
     pub const SANITIZING: Self = Self::passing(0, 0x1d);
     pub const WRITE_PROTECTED: Self = Self::of(0, 0x20);
     pub const TRANSPORT_ERROR: Self = Self::passing(0, 0x22);
+    pub const PLACEMENT_OFF: Self = Self::of(0, 0x29);
+    pub const PLACEMENT_LIST: Self = Self::of(0, 0x2a);
     pub const LBA_OUT_OF_RANGE: Self = Self::of(0, 0x80);
     pub const TOO_MANY_EVENT_REQUESTS: Self = Self::of(1, 0x05);
     pub const INVALID_LOG_PAGE: Self = Self::of(1, 0x09);

@@ -233,7 +233,7 @@ impl Remote {
         let (mut at, end, mut left) = (first, first + bytes, 0);
         while left == 0 || at < end {
             let length = (end - at).min(most);
-            self.send_piece(tag, flags, kind, at, length);
+            self.send_piece((tag, request.stream), flags, kind, at, length);
             (at, left) = (at + length, left + 1);
         }
         let flushes = forced && flags == 0;
@@ -241,7 +241,7 @@ impl Remote {
         self.send();
     }
 
-    fn send_piece(&mut self, of: Tag, flags: u16, kind: u16, offset: u64, bytes: u64) {
+    fn send_piece(&mut self, (of, stream): (Tag, u16), flags: u16, kind: u16, offset: u64, bytes: u64) {
         let cookie = self.asked.cookies;
         self.asked.cookies += 1;
         self.asked.pieces.insert(cookie, Piece { of, wanted: if kind == 0 { bytes } else { 0 }, came: 0 });
@@ -255,7 +255,8 @@ impl Remote {
                 }
             }
             Protocol::Nvme(queue) => {
-                let message = nvme::Message { cookie, kind, is_durable: flags & flag::FUA != 0, offset, length };
+                let is_durable = flags & flag::FUA != 0;
+                let message = nvme::Message { cookie, kind, is_durable, offset, length, stream };
                 queue.push(&mut self.out, message, &mut |at, data| data.copy_from_slice(filler.data(at, data.len())));
             }
         }
@@ -325,7 +326,7 @@ impl Remote {
         }
         if std::mem::take(&mut running.flushes) && running.failure.is_none() {
             running.left = 1;
-            self.send_piece(piece.of, 0, 3, 0, 0);
+            self.send_piece((piece.of, 0), 0, 3, 0, 0);
             return self.send();
         }
         let Some(Running { tag, request, start, failure, .. }) = self.asked.running.remove(&piece.of) else { return };

@@ -15,6 +15,7 @@ use crate::wire::export;
 use flashwright_nvme::fabrics;
 use flashwright_nvme::subsystem::DISCOVERY_NQN;
 use flashwright_nvme::wire::pdu::{self, Common, Format, SHORT_BYTES, Span, flag, kind};
+use flashwright_nvme::wire::placement;
 use flashwright_nvme::wire::{Cqe, HOST_PAGE, SQE_BYTES, Sgl, Sqe, Status, put, u16_at, u32_at, u64_at};
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};
@@ -36,7 +37,9 @@ mod opcode {
     pub const READ: u8 = 0x02;
     pub const DATASET_MANAGEMENT: u8 = 0x09;
     pub const GET_LOG_PAGE: u8 = 0x02;
+    pub const GET_FEATURES: u8 = 0x0a;
     pub const IDENTIFY: u8 = 0x06;
+    pub const IO_MANAGEMENT_RECEIVE: u8 = 0x12;
     pub const SET_FEATURES: u8 = 0x09;
 }
 
@@ -53,6 +56,8 @@ pub struct Message {
     pub offset: u64,
     /// Bytes.
     pub length: u32,
+    /// Of a write, the stream that the workload names.
+    pub stream: u16,
 }
 
 /// Data that the controller asked for.
@@ -68,6 +73,8 @@ pub struct Wanted {
 pub struct Queue {
     nsid: u32,
     block_shift: u8,
+    /// Placement identifiers, by stream; none where the drive places no data.
+    identifiers: Vec<u16>,
     in_capsule: usize,
     data_max: u32,
     /// Messages at the controller, by the identifiers of their commands.
@@ -132,6 +139,12 @@ impl Queue {
                 put(&mut command.0, 40, &first.to_le_bytes());
                 let durable = u32::from(message.is_durable) << 30;
                 put(&mut command.0, 48, &((blocks - 1) | durable).to_le_bytes());
+                // A write of the first stream, or of one that there is not, goes where those go that name none.
+                let identifier = self.identifiers.get(usize::from(message.stream)).filter(|_| message.stream > 0);
+                if let (1, Some(identifier)) = (message.kind, identifier) {
+                    command.0[50] |= placement::DIRECTIVE << 4;
+                    put(&mut command.0, 54, &identifier.to_le_bytes());
+                }
                 let length = message.length as usize;
                 let is_inside = message.kind == 1 && length <= self.in_capsule;
                 set_sgl(&mut command, length, if is_inside { Sgl::IN_CAPSULE } else { Sgl::TRANSPORT });
@@ -414,6 +427,35 @@ fn discovered(uri: &Uri) -> Result<String, Broken> {
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
+/// The placement identifiers of a namespace, in an endurance group: none where data are not placed.
+fn identifiers(
+    admin: &mut Talk,
+    io: &mut Talk,
+    controller: &[u8],
+    (nsid, group): (u32, u16),
+) -> Result<Vec<u16>, Broken> {
+    /// Flexible data placement among the attributes of a controller.
+    const PLACES_DATA: u32 = 1 << 19;
+    const HEADER: usize = 16;
+    const UNIT: usize = 32;
+    if u32_at(controller, 96) & PLACES_DATA == 0 {
+        return Ok(Vec::new());
+    }
+    let mut is_on = sqe(opcode::GET_FEATURES, 0, 0);
+    put(&mut is_on.0, 40, &0x1du32.to_le_bytes());
+    put(&mut is_on.0, 44, &u32::from(group).to_le_bytes());
+    if admin.get("whether it places data", is_on, &[], 0)?.0 & 1 == 0 {
+        return Ok(Vec::new());
+    }
+    let wanted = HEADER + UNIT * usize::from(placement::IDENTIFIERS_MAX);
+    let mut units = sqe(opcode::IO_MANAGEMENT_RECEIVE, nsid, 0);
+    put(&mut units.0, 40, &1u32.to_le_bytes());
+    put(&mut units.0, 44, &u32::try_from(wanted / 4 - 1).expect("identifiers are few").to_le_bytes());
+    let (_, found) = io.get("its reclaim units", units, &[], wanted)?;
+    let units = found[HEADER..].chunks_exact(UNIT).take(u16_at(&found, 14).into());
+    Ok(units.map(|unit| u16_at(unit, 0)).collect())
+}
+
 /// Connects to a subsystem, and to an I/O queue of its first namespace.
 ///
 /// # Errors
@@ -453,6 +495,7 @@ fn greet(uri: &Uri) -> Result<(Stream, Terms, Queue), Broken> {
     let size = u16::try_from(size).expect("256 at most").max(2);
     let (mut io, data_max) = Talk::open(uri)?;
     io.connect(&nqn, controller, 1, size)?;
+    let identifiers = identifiers(&mut admin, &mut io, &facts, (nsid, u16_at(&namespace, 102)))?;
     let optional = u16_at(&facts, 520);
     let has = |bit: u16, flag: u16| if optional & 1 << bit != 0 { flag } else { 0 };
     let largest = match facts[77] {
@@ -472,6 +515,7 @@ fn greet(uri: &Uri) -> Result<(Stream, Terms, Queue), Broken> {
     let queue = Queue {
         nsid,
         block_shift,
+        identifiers,
         in_capsule,
         data_max,
         slots: vec![None; places],

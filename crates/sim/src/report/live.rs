@@ -1,10 +1,10 @@
 //! Figures of a drive while it is served.
 
 use super::HostLayer;
-use super::simulated::{amplification_bytes, blocks, causes, gc, precondition};
+use super::simulated::{amplification_bytes, blocks, causes, gc, handles, precondition};
 use super::{
-    FlashCounts, Gc, HostCounts, PreconditionReport, RequestCounts, Throughput, TimesByKind, host_layer, ratio,
-    request_counts, throughput, times_by_kind,
+    FlashCounts, Gc, HandleReport, HostCounts, PreconditionReport, RequestCounts, Throughput, TimesByKind, host_layer,
+    ratio, request_counts, throughput, times_by_kind,
 };
 use crate::measure::{Tally, Times};
 use crate::settle::Settled;
@@ -59,6 +59,8 @@ pub struct LiveFigures {
     pub service_time_ns: TimesByKind,
     /// Rates over the drive's time.
     pub throughput: Throughput,
+    /// What each handle of flexible data placement cost, since the drive is served. Empty if the drive has none.
+    pub handles: Vec<HandleReport>,
 }
 
 impl LiveFigures {
@@ -99,6 +101,7 @@ impl LiveFigures {
             response_time_ns: times_by_kind(tally, Times::response),
             service_time_ns: times_by_kind(tally, Times::service),
             throughput: throughput(tally),
+            handles: handles(ssd),
         }
     }
 }

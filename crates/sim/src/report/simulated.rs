@@ -109,7 +109,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         mapping_cache: figures.mapping_cache.map(mapping_cache).unwrap_or_default(),
         buffer: ssd.ram_figures().map(buffer).unwrap_or_default(),
         scheme: Some(SchemeReport { ram_bytes: figures.ram_bytes, extra: by_name(figures.extra) }),
-        handles: figures.handles.into_iter().enumerate().map(handle).collect(),
+        handles: handles(ssd),
         wear: wear(simulation, erases),
         response_time_ns: times_by_kind(tally, Times::response),
         service_time_ns: times_by_kind(tally, Times::service),
@@ -225,6 +225,10 @@ fn mapping_cache(cache: MappingCache) -> MappingCacheCounts {
         evictions: Some(evictions),
         dirty_evictions: Some(dirty_evictions),
     }
+}
+
+pub(super) fn handles(ssd: &Ssd) -> Vec<HandleReport> {
+    ssd.figures().handles.into_iter().enumerate().map(handle).collect()
 }
 
 fn handle((number, counts): (usize, HandleCounts)) -> HandleReport {

@@ -12,8 +12,8 @@ use crate::precondition::Precondition;
 use crate::report::{Cost, Ended, LiveFigures, RunReport};
 use crate::warnings;
 use flashwright_block::{
-    BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed,
-    SourceError, Tag,
+    BlockDevice, Bytes, Completion, DeviceInfo, HoldsData, IoError, MOVES_MAX, Moved, Nanos, Placed, Placement,
+    Request, RequestKind, SECTOR_BYTES, Seed, SourceError, Tag,
 };
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
@@ -46,6 +46,11 @@ pub struct LiveRun {
     pub(super) notes: Vec<String>,
     /// After how many pages trimmed it is looked whether trims have emptied the drive.
     look_at_trims: u64,
+    /// What it offers to place data by.
+    placement: Option<Placement>,
+    /// The handles whose moved data are told, a bit for each, and what has moved.
+    watched: u64,
+    moved: Vec<Moved>,
 }
 
 /// Pages of preconditioning between two looks at whether to go on.
@@ -108,6 +113,7 @@ impl LiveRun {
         while run.phase == Phase::Precondition && !cancelled() {
             run.step_precondition(STEP)?;
         }
+        let placement = run.machine.ssd_mut().placement();
         Ok(Self {
             run,
             completed: 0,
@@ -116,6 +122,9 @@ impl LiveRun {
             kept: Vec::new(),
             notes: Vec::new(),
             look_at_trims: 1,
+            placement,
+            watched: 0,
+            moved: Vec::new(),
         })
     }
 
@@ -146,6 +155,7 @@ impl LiveRun {
     pub fn mount(&mut self) -> Result<Mounted, String> {
         self.check_image()?;
         let mounted = self.run.machine.mount()?;
+        self.watch_moves(self.watched);
         self.sync_image().map(|()| mounted)
     }
 
@@ -163,6 +173,7 @@ impl LiveRun {
             check_for_image(&after).map_err(|error| error.to_string())?;
         }
         let restarted = self.run.machine.restart_with(settings)?;
+        self.watch_moves(self.watched);
         self.sync_image().map(|()| restarted)
     }
 
@@ -187,6 +198,18 @@ impl LiveRun {
         let found = holds(first);
         let last = (first + 1..end).find(|page| holds(*page) != found).unwrap_or(end);
         (found, (last * per_page).min(first_sector + sectors) - first_sector)
+    }
+
+    /// Whether its interface places data by handle.
+    #[must_use]
+    pub fn places_data(&self) -> bool {
+        self.placement.is_some()
+    }
+
+    /// Handles of its placement policy; 0 if that has none.
+    #[must_use]
+    pub fn handles(&self) -> usize {
+        self.ssd().figures().handles.len()
     }
 
     /// Bytes of a page.
@@ -261,6 +284,16 @@ impl LiveRun {
         if completion.request.kind == RequestKind::Trim {
             self.note_trims();
         }
+        if self.watched != 0 {
+            self.note_moves();
+        }
+    }
+
+    /// Keeps the latest moves of watched handles.
+    #[cold]
+    fn note_moves(&mut self) {
+        self.run.machine.ssd_mut().take_moved(&mut self.moved);
+        self.moved.drain(..self.moved.len().saturating_sub(MOVES_MAX));
     }
 
     /// Says once that trims have emptied much of a drive that was filled.
@@ -321,6 +354,30 @@ impl BlockDevice for LiveRun {
     }
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
         Some(self)
+    }
+    fn placed(&mut self) -> Option<&mut dyn Placed> {
+        self.placement.is_some().then_some(self)
+    }
+}
+
+impl Placed for LiveRun {
+    fn placement(&mut self) -> Placement {
+        self.placement.expect("a drive without handles is not placed")
+    }
+    fn room(&mut self, handle: u16) -> Result<Bytes, IoError> {
+        self.run.machine.ssd_mut().unit_room(handle)
+    }
+    fn renew(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
+        self.check_image().map_err(IoError::Device)?;
+        self.run.machine.ssd_mut().renew_unit(handle)
+    }
+    fn watch_moves(&mut self, handles: u64) {
+        self.watched = handles;
+        self.run.machine.ssd_mut().watch_moves(handles);
+    }
+    fn take_moved(&mut self) -> Vec<Moved> {
+        self.note_moves();
+        std::mem::take(&mut self.moved)
     }
 }
 

@@ -58,7 +58,7 @@ use crate::power_loss::{Ended, Ends};
 use flashwright_block::{Nanos, Seed};
 use flashwright_config::{DieOrderName, DriveConfig};
 use flashwright_ftl::{Flash, FlashOp, SlcCacheKind};
-use flashwright_nand::{BlockId, ErrorCounts, Geometry};
+use flashwright_nand::{BlockId, ErrorCounts, Geometry, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// Stands for no command, request or page.
@@ -143,6 +143,12 @@ impl ParallelOfDrive {
         match self {
             Self::Plain(_) | Self::Ordered(_) => 1,
             Self::Chips(engine) => engine.dies_of_block(),
+        }
+    }
+    /// See [`Chips::close`].
+    pub fn close(&mut self, now: u64, next: Ppn, geometry: &Geometry) {
+        if let Self::Chips(engine) = self {
+            engine.close(now, next, geometry);
         }
     }
     /// A trim of so many bytes comes: answers how long it takes at least, in nanoseconds.

@@ -59,6 +59,8 @@ struct Erasing {
     change: Change,
     dies: u32,
     dies_left: u32,
+    /// Pages that were programmed on dies that had finished, while others had not.
+    programmed: Vec<u32>,
 }
 
 /// Changes by page and by block. Those of one page or block are done in the order in which they were decided.
@@ -88,7 +90,7 @@ impl InFlight {
         match change.what {
             Changed::Program(ppn, _) => self.programs.entry(ppn.0).or_default().push_back((order, change)),
             Changed::Erase(block) => {
-                let erasing = Erasing { order, change, dies, dies_left: dies };
+                let erasing = Erasing { order, change, dies, dies_left: dies, programmed: Vec::new() };
                 self.erases.entry(block.0).or_default().push_back(erasing);
             }
             Changed::Retire(_) => return,
@@ -96,23 +98,31 @@ impl InFlight {
         self.orders.insert(order);
     }
 
-    /// A program or an erase has ended on a die; returns the change that is done by it. A page has none that was programmed without
-    /// time passing, or before a loss of power: the rest of its unit was programmed now.
+    /// A program or an erase has ended on a die; the changes that are done by it are appended to `done`. An erase is done with its last
+    /// die, and only then what was programmed on the others. A page has no change that was programmed without time passing, or before a
+    /// loss of power: the rest of its unit was programmed now. Returns whether there is, or was, one.
     ///
     /// # Panics
     /// If no erase is on its way there.
-    pub fn ended(&mut self, kind: OpKind, ppn: Ppn, geometry: &Geometry) -> Option<Change> {
-        if kind == OpKind::Program {
-            return self.take_program(ppn);
-        }
+    pub fn ended(&mut self, kind: OpKind, ppn: Ppn, geometry: &Geometry, done: &mut VecDeque<Change>) -> bool {
         let block = geometry.block_of(ppn);
+        if kind == OpKind::Program {
+            let Some((order, _)) = self.programs.get(&ppn.0).and_then(VecDeque::front) else { return false };
+            let erasing = self.erases.get_mut(&block.0).and_then(VecDeque::front_mut);
+            if let Some(erasing) = erasing.filter(|erasing| erasing.order < *order) {
+                erasing.programmed.push(ppn.0);
+                return true;
+            }
+            done.extend(self.take_program(ppn));
+            return true;
+        }
         let erasing =
             self.erases.get_mut(&block.0).and_then(VecDeque::front_mut).expect("an erase that ends has begun");
         erasing.dies_left -= 1;
         if erasing.dies_left > 0 {
-            return None;
+            return true;
         }
-        let Erasing { order, change, .. } = self.take_erase(block).expect("it was just there");
+        let Erasing { order, change, programmed, .. } = self.take_erase(block).expect("it was just there");
         // What the block's last unit had collected when it was erased never went to a die.
         let pages = geometry.first_page(block).0..geometry.first_page(block).0 + geometry.pages_per_block();
         let dropped: Vec<u32> = self
@@ -122,7 +132,9 @@ impl InFlight {
             .map(|(ppn, _)| *ppn)
             .collect();
         dropped.into_iter().for_each(|ppn| _ = self.take_program(Ppn(ppn)));
-        Some(change)
+        done.push_back(change);
+        done.extend(programmed.into_iter().filter_map(|ppn| self.take_program(Ppn(ppn))));
+        true
     }
 
     fn take_program(&mut self, ppn: Ppn) -> Option<Change> {

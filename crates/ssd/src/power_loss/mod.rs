@@ -425,30 +425,33 @@ impl Ssd {
     pub(crate) fn note_ends(&mut self) -> bool {
         let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) else { return true };
         let geometry = *self.flash.geometry();
+        let mut done = VecDeque::new();
         for Ended { kind, ppn, at } in clock.engine.take_ends() {
             power.last_end = power.last_end.max(at.0);
-            let Some(change) = power.in_flight.ended(kind, ppn, &geometry) else {
-                debug_assert!(kind == OpKind::Erase || power.medium.is_programmed(ppn), "page {} did not begin", ppn.0);
-                continue;
-            };
-            if power.fails_after == Some(0) {
-                if power.is_protected {
-                    power.done(change);
-                    self.finish_on_capacitors();
-                } else {
-                    power.medium.tear(&change);
-                    power.lost.extend(power.in_flight.take_all());
+            let had_begun = power.in_flight.ended(kind, ppn, &geometry, &mut done);
+            debug_assert!(had_begun || power.medium.is_programmed(ppn), "page {} did not begin", ppn.0);
+            while let Some(change) = done.pop_front() {
+                if power.fails_after == Some(0) {
+                    if power.is_protected {
+                        power.done(change);
+                        done.drain(..).for_each(|change| power.done(change));
+                        self.finish_on_capacitors();
+                    } else {
+                        power.medium.tear(&change);
+                        power.lost.extend(done.drain(..));
+                        power.lost.extend(power.in_flight.take_all());
+                    }
+                    if let Some(power) = &mut self.power {
+                        (power.is_off, power.fails_after) = (true, None);
+                    }
+                    self.fail_in_flight();
+                    self.power_is(false);
+                    return false;
                 }
-                if let Some(power) = &mut self.power {
-                    (power.is_off, power.fails_after) = (true, None);
-                }
-                self.fail_in_flight();
-                self.power_is(false);
-                return false;
+                power.operations += 1;
+                power.fails_after = power.fails_after.map(|left| left - 1);
+                power.done(change);
             }
-            power.operations += 1;
-            power.fails_after = power.fails_after.map(|left| left - 1);
-            power.done(change);
         }
         !power.is_off
     }

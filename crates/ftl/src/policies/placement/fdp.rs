@@ -15,9 +15,11 @@
 //! since its writes made the room necessary.
 
 use super::{HandleCounts, HostWrite, PlacementContext, PlacementPolicy, Relocation};
-use flashwright_nand::table;
+use flashwright_block::MOVES_MAX;
+use flashwright_nand::{Lpn, table};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// What becomes of pages that cleaning moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +49,17 @@ impl Default for FdpSettings {
     }
 }
 
+/// Pages of a handle that cleaning moved together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovedRun {
+    /// The handle.
+    pub handle: u8,
+    /// The first of them; the others need not follow it.
+    pub first: Lpn,
+    /// How many.
+    pub pages: u32,
+}
+
 /// The handle of a page that nobody wrote since the drive was built or mounted; it counts for the handle of its block, or for
 /// handle 0.
 const UNKNOWN: u8 = u8::MAX;
@@ -61,6 +74,11 @@ pub struct Fdp {
     /// The handle that wrote last.
     writer: u8,
     counts: Vec<HandleCounts>,
+    /// The handles whose moved pages are noted, a bit for each, and those notes.
+    #[serde(skip)]
+    watched: u64,
+    #[serde(skip)]
+    noted: VecDeque<MovedRun>,
 }
 
 impl Fdp {
@@ -69,6 +87,42 @@ impl Fdp {
     fn owner(&self, lpn: usize) -> u8 {
         let owner = self.owners[lpn];
         if owner == UNKNOWN { 0 } else { owner }
+    }
+
+    #[cold]
+    fn note(&mut self, lpns: &[u32]) {
+        let mut rest = lpns;
+        while let Some(first) = rest.first() {
+            let handle = self.owner(*first as usize);
+            let count = rest.iter().take_while(|lpn| self.owner(**lpn as usize) == handle).count();
+            rest = &rest[count..];
+            if self.watched & 1 << handle != 0 {
+                self.noted.truncate(MOVES_MAX - 1);
+                self.noted.push_front(MovedRun { handle, first: Lpn(*first), pages: count as u32 });
+            }
+        }
+    }
+
+    /// Number of handles.
+    #[must_use]
+    pub fn handle_count(&self) -> u8 {
+        self.handles
+    }
+
+    /// What becomes of pages that cleaning moves.
+    #[must_use]
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Chooses the handles whose moved pages are noted, a bit for each.
+    pub fn watch(&mut self, handles: u64) {
+        self.watched = handles;
+    }
+
+    /// Takes the latest notes, in order.
+    pub fn take_noted(&mut self) -> impl Iterator<Item = MovedRun> {
+        std::mem::take(&mut self.noted).into_iter().rev()
     }
 }
 
@@ -88,6 +142,8 @@ impl PlacementPolicy for Fdp {
             owners: table(UNKNOWN, context.logical_pages as usize),
             writer: 0,
             counts: vec![counts; usize::from(handles)],
+            watched: 0,
+            noted: VecDeque::new(),
         }
     }
     fn streams(&self) -> u8 {
@@ -116,6 +172,9 @@ impl PlacementPolicy for Fdp {
         for lpn in lpns {
             let owner = self.owner(*lpn as usize);
             self.counts[usize::from(owner)].pages_moved_for[usize::from(self.writer)] += 1;
+        }
+        if self.watched != 0 {
+            self.note(lpns);
         }
     }
     fn handles(&self) -> &[HandleCounts] {

@@ -239,7 +239,7 @@ placements! {
 pub use container_marking::{ContainerMarkingSettings, Demotion};
 pub use dac::DacSettings;
 pub use envy::EnvySettings;
-pub use fdp::{FdpSettings, Isolation};
+pub use fdp::{FdpSettings, Isolation, MovedRun};
 pub use foreign::{ForeignPlacement, HostRun, MakePlacement, MovedPages, PlacePages};
 pub use hot_cold::{Detector, GcClass, HotColdSettings};
 pub use multi_stream::MultiStreamSettings;

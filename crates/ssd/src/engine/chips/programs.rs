@@ -161,6 +161,36 @@ impl<W: Observer> Chips<W> {
         if before != NONE && self.commands[before].sequence < sequence { before } else { NONE }
     }
 
+    /// A block takes no further page, though it has room from `next` on: what its unit has collected is programmed, the rest of the
+    /// unit padded, and word lines that wait for the next row have their second pass.
+    pub fn close(&mut self, now: u64, next: Ppn, geometry: &Geometry) {
+        let block = geometry.block_of(next);
+        let pages_from = |first: u32, unit: u32| unit.min(next.0 - first);
+        let id = self.collecting[block.index()];
+        if id != NONE {
+            let first = self.commands[id].first;
+            let unit = self.places.of(Ppn(first), false, geometry).unit;
+            let last = self.places.of(Ppn(first + unit - 1), false, geometry);
+            let last = Place { unit: pages_from(first, unit), ..last };
+            self.completes(id, &last, false, NONE, None, now);
+        }
+        for die_in_block in 0..self.places.dies_of_block() {
+            let place = self.place_index(block.0, die_in_block);
+            let state = &mut self.in_block[place as usize];
+            let InBlock { second_first: first, second_held: held, second_die: die, .. } = *state;
+            if first == NONE {
+                continue;
+            }
+            (state.second_first, state.second_held) = (NONE, InRam::default());
+            let Place { block, row, page_of_cell, unit, .. } = self.places.of(Ppn(first), false, geometry);
+            let (group, class, pages) = (Group::Writes, OpClass::HostWrite, pages_from(first, unit));
+            let (slot, is_slc) = (NONE, false);
+            let last =
+                Unit { block, die, die_in_block, row, first, pages, group, class, slot, held, is_slc, page_of_cell };
+            self.second_pass(&last, place, now);
+        }
+    }
+
     fn turn_into_copyback(&mut self, id: u32, from: &Place, is_slc: bool) {
         let read = self.times.read_of(from.page_of_cell, is_slc);
         let reads_in = self.place_index(from.block, from.die_in_block);

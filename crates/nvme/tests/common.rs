@@ -1,0 +1,62 @@
+//! What tests of the subsystem share: the drive behind it, and what commands bring.
+
+use flashwright_block::{Bytes, IoError, Moved, Placed, Placement};
+use flashwright_nvme::subsystem::{Health, Media};
+use flashwright_nvme::wire::put;
+
+/// A drive whose handles have these bytes left in their units; none while its power is off.
+#[derive(Default)]
+pub struct Units {
+    pub rooms: Option<[u64; 4]>,
+    pub watched: u64,
+    pub moved: Vec<Moved>,
+}
+
+/// Bytes of a reclaim unit.
+pub const UNIT: u64 = 1 << 20;
+
+impl Media for Units {
+    fn health(&self) -> Health {
+        Health::default()
+    }
+    fn placed(&mut self) -> Option<&mut dyn Placed> {
+        Some(self)
+    }
+}
+
+impl Placed for Units {
+    fn placement(&mut self) -> Placement {
+        Placement { handles: 4, stays_isolated: true, unit: Bytes(UNIT) }
+    }
+    fn room(&mut self, handle: u16) -> Result<Bytes, IoError> {
+        self.rooms.map(|rooms| Bytes(rooms[usize::from(handle)])).ok_or(IoError::PowerOff)
+    }
+    fn renew(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
+        let rooms = self.rooms.as_mut().ok_or(IoError::PowerOff)?;
+        let left = std::mem::replace(&mut rooms[usize::from(handle)], UNIT);
+        Ok((left < UNIT).then_some(Bytes(left)))
+    }
+    fn watch_moves(&mut self, handles: u64) {
+        self.watched = handles;
+    }
+    fn take_moved(&mut self) -> Vec<Moved> {
+        std::mem::take(&mut self.moved)
+    }
+}
+
+/// What a namespace is created with.
+pub fn wanted(mib: u64, format: u8, shared: u8) -> Vec<u8> {
+    let mut data = vec![0; 4096];
+    let blocks = mib << if format == 0 { 11 } else { 8 };
+    [0, 8].into_iter().for_each(|at| put(&mut data, at, &blocks.to_le_bytes()));
+    (data[26], data[30]) = (format, shared);
+    data
+}
+
+/// A list of controllers.
+pub fn list(ids: &[u16]) -> Vec<u8> {
+    let mut data = vec![0; 4096];
+    put(&mut data, 0, &u16::try_from(ids.len()).unwrap().to_le_bytes());
+    ids.iter().enumerate().for_each(|(at, id)| put(&mut data, 2 + 2 * at, &id.to_le_bytes()));
+    data
+}

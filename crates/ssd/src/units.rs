@@ -1,0 +1,78 @@
+//! A drive that places data by handle, as its interface asks it: what the reclaim unit of a handle has room for, and another unit.
+
+use crate::ssd::{Clock, Ssd};
+use flashwright_block::{BlockDevice, Bytes, IoError, Moved, Placement, SECTOR_BYTES};
+use flashwright_ftl::Unit;
+use flashwright_ftl::policies::placement::Isolation;
+
+impl Ssd {
+    /// What it offers to place data by, if every handle has one reclaim unit: `placement.policy = "fdp"` on flash that is one plane
+    /// to the translation layer (`geometry.superblock = "drive"`), with neither RAM nor an SLC cache before it, which keep no handles.
+    #[must_use]
+    pub fn placement(&mut self) -> Option<Placement> {
+        let unit = self.unit_bytes();
+        let fdp = self.scheme.handles().filter(|_| self.ram.is_none())?;
+        Some(Placement {
+            handles: fdp.handle_count().into(),
+            stays_isolated: fdp.isolation() == Isolation::Persistent,
+            unit,
+        })
+    }
+
+    fn unit_bytes(&self) -> Bytes {
+        let geometry = self.flash().geometry();
+        Bytes(u64::from(geometry.pages_per_block()) * geometry.page_size().0)
+    }
+
+    /// See [`flashwright_block::Placed::room`].
+    ///
+    /// # Errors
+    /// [`IoError::PowerOff`].
+    pub fn unit_room(&mut self, handle: u16) -> Result<Bytes, IoError> {
+        let of_pages = |pages: u32| Bytes(u64::from(pages) * self.flash.geometry().page_size().0);
+        if !self.is_on() {
+            return Err(IoError::PowerOff);
+        }
+        let unit = u8::try_from(handle).ok().and_then(|handle| self.scheme.unit(handle));
+        Ok(unit.map_or(Bytes(0), |unit| match unit {
+            Unit::Fresh => of_pages(self.flash.geometry().pages_per_block()),
+            Unit::Open(pages) => of_pages(pages),
+        }))
+    }
+
+    /// See [`flashwright_block::Placed::renew`].
+    ///
+    /// # Errors
+    /// [`IoError::PowerOff`].
+    pub fn renew_unit(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
+        if !self.is_on() {
+            return Err(IoError::PowerOff);
+        }
+        let Ok(handle) = u8::try_from(handle) else { return Ok(None) };
+        let Some((next, pages)) = self.scheme.close_unit(handle, &mut self.flash) else { return Ok(None) };
+        let (now, geometry) = (self.now().0, self.flash.geometry());
+        if let Clock::Parallel(clock) = &mut self.clock {
+            clock.engine.close(now, next, geometry);
+        }
+        Ok(Some(Bytes(u64::from(pages) * geometry.page_size().0)))
+    }
+
+    /// See [`flashwright_block::Placed::watch_moves`].
+    pub fn watch_moves(&mut self, handles: u64) {
+        if let Some(fdp) = self.scheme.handles() {
+            fdp.watch(handles);
+        }
+    }
+
+    /// Appends the moves of watched handles since it was last asked.
+    pub fn take_moved(&mut self, out: &mut Vec<Moved>) {
+        let (at, per_page) = (self.now(), self.flash.geometry().page_size().0 / SECTOR_BYTES);
+        let Some(fdp) = self.scheme.handles() else { return };
+        out.extend(fdp.take_noted().map(|run| Moved {
+            at,
+            handle: run.handle.into(),
+            first_sector: u64::from(run.first.0) * per_page,
+            sectors: run.pages * per_page as u32,
+        }));
+    }
+}
