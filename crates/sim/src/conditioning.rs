@@ -1,11 +1,11 @@
 //! Plays the workload itself, without measuring, until the drive has settled under it.
 //!
 //! If nothing lies between the workload and the flash, no time passes: the translation layer depends only on the order
-//! of requests, which is the same at every pace. Schedulers and controllers merge and buffer by time, so drives with
-//! them are played at the pace of the run.
+//! of requests, which is the same at every pace. Schedulers and controllers merge and buffer by time, and whose request is next
+//! among tenants depends on completions, so those are played at the pace of the run.
 
 use crate::machine::Machine;
-use crate::player::{self, PlayError, Player, Step};
+use crate::player::{self, Pace, PlayError, Player, Step};
 use crate::settle::{History, Totals};
 use flashwright_block::{
     Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Passes, Request, RequestSource, SourceError, Tag,
@@ -135,6 +135,10 @@ impl Conditioning {
             play(machine, player, source, player.submitted(), true)?;
             source.start_over(Passes::All)?;
             player.start_over(machine.now());
+        } else if over && player.pace() == Pace::Tenants {
+            // What waits in an open loop that the drive can't follow is not measured, and recordings start over.
+            play(machine, player, source, player.submitted(), true)?;
+            source.start_over(Passes::All)?;
         }
         Ok(over)
     }
@@ -214,7 +218,7 @@ fn play(
     finish: bool,
 ) -> Result<Step, PlayError> {
     match machine {
-        Machine::Plain(ssd) if !ssd.config().gc.schedule.needs_time() => {
+        Machine::Plain(ssd) if !ssd.config().gc.schedule.needs_time() && player.pace() != Pace::Tenants => {
             player.play(&mut Untimed { ssd }, source, until, finish, |_, _| {})
         }
         _ => machine.play(player, source, until, finish, |_, _| {}),
