@@ -188,6 +188,11 @@ impl Conditioning {
         if self.search == Search::UnderWay && (enough && !few_passes || total.programs >= programs_max) {
             self.search = Search::GaveUp;
         }
+        // A request for each page of the drive, and none of them wrote.
+        let writes_nothing = total.host_pages == 0 && self.requests >= u64::from(ssd.logical_pages());
+        if self.search == Search::UnderWay && self.is_recording == Some(false) && writes_nothing {
+            self.search = Search::NothingWritten;
+        }
     }
 
     /// Fast-forwards a rebuilt source to the position where it last started over.
