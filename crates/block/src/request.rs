@@ -1,6 +1,7 @@
 //! Requests, completions, and where requests come from.
 
 use crate::{IoError, Nanos, Tag};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, AddAssign};
 
@@ -45,6 +46,23 @@ impl RequestKind {
     }
 }
 
+/// The priority class of a submission queue (NVM Express Base 2.1, field QPRIO of Create I/O Submission Queue). Only an arbiter
+/// that weighs queues looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Priority {
+    /// Before all other classes.
+    Urgent = 0,
+    /// The first weighted class.
+    High = 1,
+    /// The second weighted class.
+    #[default]
+    Medium = 2,
+    /// The third weighted class.
+    Low = 3,
+}
+
 /// One request of a host. Addresses and lengths are in sectors of [`SECTOR_BYTES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -58,6 +76,10 @@ pub struct Request {
     pub process: u32,
     /// The stream that the workload names for placement; 0 if it names none.
     pub stream: u16,
+    /// The submission queue that it came through; 0 for a host with one queue.
+    pub queue: u16,
+    /// The class of that queue.
+    pub priority: Priority,
     /// The kind of request.
     pub kind: RequestKind,
     /// Force unit access: the write must be durable when it completes.
@@ -252,6 +274,8 @@ pub trait Interactive {
 pub enum Next {
     /// Submit this request now; its arrival time is ignored.
     Submit(Request),
+    /// Submit this request, which arrived at its arrival time: now, or before if nobody asked then.
+    Arrived(Request),
     /// Nothing to do before this time or the next completion, whichever is first. It is later than `now`.
     Wait(Nanos),
     /// Nothing to do before the next completion.

@@ -482,9 +482,9 @@ impl<A: Application> System<A> {
             first_sector: u64::from(io.block) * sectors_per_block,
             sectors: io.blocks * u32::try_from(sectors_per_block).expect("8"),
             process: io.process,
-            stream: 0,
             kind: io.kind,
             fua: io.fua,
+            ..Request::default()
         };
         let kind = &mut self.kinds[request.kind as usize];
         kind.requests += 1;

@@ -1,6 +1,7 @@
 //! The only access to the chip: legality, validity, counters by cause, the log of operations, and page contents.
 
 use crate::contents::{Contents, Keeps, Logged};
+use crate::owners::{OwnerCounts, Owners};
 use crate::page_data::PageData;
 use crate::stamps::Stamps;
 use crate::{Cause, Counters, LpnRun, OP_KINDS, OpKind, Violation};
@@ -80,6 +81,10 @@ pub struct Flash {
     awaits_next: usize,
     /// Page contents; none if they are not kept.
     pub(crate) contents: Option<Box<Contents>>,
+    /// Who owns the logical pages, if anybody asked.
+    owners: Option<Box<Owners>>,
+    /// Whether contents or owners need to know of writes and programs: one test for both.
+    is_watched: bool,
 }
 
 impl Flash {
@@ -88,7 +93,10 @@ impl Flash {
     #[must_use]
     pub fn new(nand: Nand, logical_pages: u32, logging: bool, keeps: impl Into<Keeps>) -> Self {
         let (pages, blocks) = (nand.geometry().pages(), nand.geometry().blocks());
+        let contents = Contents::new(keeps.into(), logical_pages, nand.geometry());
         Self {
+            is_watched: contents.is_some(),
+            owners: None,
             valid: vec![0; (pages as usize).div_ceil(64)],
             pages_valid: vec![0; blocks as usize],
             streams: vec![0; blocks as usize],
@@ -103,7 +111,7 @@ impl Flash {
             background: None,
             host_awaits: Vec::new(),
             awaits_next: 0,
-            contents: Contents::new(keeps.into(), logical_pages, nand.geometry()),
+            contents,
             nand,
         }
     }
@@ -149,6 +157,18 @@ impl Flash {
     /// The bytes of pages, for writing and reading.
     pub fn data_mut(&mut self) -> Option<&mut PageData> {
         self.contents.as_mut().and_then(|contents| contents.data.as_mut())
+    }
+    /// From now on counts what each owner of logical pages costs. `ends` is the page after the last one of each: owner 0 has the
+    /// first pages, owner 1 those that follow, and nobody the rest.
+    pub fn count_by_owner(&mut self, ends: &[u32]) {
+        self.owners = Some(Box::new(Owners::new(ends)));
+        self.is_watched = true;
+    }
+    /// What each owner of logical pages cost, and last what is nobody's; empty if nobody asked. Pages of tables are nobody's and
+    /// not counted.
+    #[must_use]
+    pub fn owner_counts(&self) -> &[OwnerCounts] {
+        self.owners.as_ref().map_or(&[], |owners| owners.counts())
     }
     /// Whether `ppn` holds the current copy of its logical page.
     #[inline(always)]
@@ -240,8 +260,8 @@ impl Flash {
     #[inline(always)]
     pub fn host_writes_page(&mut self, lpn: Lpn) {
         self.host_writes += 1;
-        if let Some(contents) = &mut self.contents {
-            contents.stamps.host_writes(lpn);
+        if self.is_watched {
+            self.watch_write(lpn, 1);
         }
     }
 
@@ -249,8 +269,18 @@ impl Flash {
     #[inline(always)]
     pub fn host_writes_run(&mut self, run: LpnRun) {
         self.host_writes += u64::from(run.pages);
+        if self.is_watched {
+            self.watch_write(run.first, run.pages);
+        }
+    }
+
+    #[inline(never)] // drives that are not watched must not pay for it
+    fn watch_write(&mut self, first: Lpn, pages: u32) {
         if let Some(contents) = &mut self.contents {
-            run.iter().for_each(|lpn| contents.stamps.host_writes(lpn));
+            (first.0..first.0 + pages).for_each(|lpn| contents.stamps.host_writes(Lpn(lpn)));
+        }
+        if let Some(owners) = &mut self.owners {
+            owners.host_writes(first);
         }
     }
 
@@ -376,13 +406,27 @@ impl Flash {
         }
         self.counters.add(OpKind::Program, cause, 1);
         self.note(ppn, OpKind::Program, cause);
-        if self.contents.is_some() {
-            self.keep_programmed(ppn, lpn, cause);
+        if self.is_watched {
+            self.watch_program(ppn, lpn, cause);
         }
     }
 
-    #[inline(never)] // drives that keep no contents must not pay for it
+    #[inline(never)] // drives that are not watched must not pay for it
+    fn watch_program(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause) {
+        self.keep_programmed(ppn, lpn, cause);
+        if let Some(owners) = &mut self.owners {
+            match cause {
+                Cause::Host => owners.host_programs(lpn),
+                Cause::Gc | Cause::Merge | Cause::Padding | Cause::Wear => owners.moves(lpn),
+                Cause::Translation | Cause::GcTranslation => {}
+            }
+        }
+    }
+
     fn keep_programmed(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause) {
+        if self.contents.is_none() {
+            return;
+        }
         let logged = self.logged(self.geometry().block_of(ppn), cause);
         if let Some(contents) = &mut self.contents {
             contents.programmed(ppn, lpn, logged);
@@ -429,11 +473,19 @@ impl Flash {
         if self.logging {
             self.note_copies(from, to, cause);
         }
-        if self.contents.is_some() {
-            let logged = self.logged(self.geometry().block_of(to), cause);
-            if let Some(contents) = &mut self.contents {
-                contents.copied(from, lpns, to, logged);
-            }
+        if self.is_watched {
+            self.watch_copies(from, lpns, to, cause);
+        }
+    }
+
+    #[inline(never)] // drives that are not watched must not pay for it
+    fn watch_copies(&mut self, from: &[u32], lpns: &[u32], to: Ppn, cause: Cause) {
+        let logged = self.logged(self.geometry().block_of(to), cause);
+        if let Some(contents) = &mut self.contents {
+            contents.copied(from, lpns, to, logged);
+        }
+        if let (Some(owners), Cause::Gc | Cause::Merge | Cause::Padding | Cause::Wear) = (&mut self.owners, cause) {
+            lpns.iter().for_each(|lpn| owners.moves(Lpn(*lpn)));
         }
     }
 

@@ -302,6 +302,8 @@ impl<D: BlockDevice> Filter<D> {
             stream: queued.stream,
             kind: queued.kind,
             fua: queued.fua,
+            // What a scheduler hands on comes through the one queue that it has at the drive.
+            ..Request::default()
         };
         let submitted = if self.cargo.is_empty() {
             self.inner.submit(request)

@@ -98,7 +98,7 @@ const NOT_SAVED: &str =
 
 impl State {
     fn can_be_saved(&self) -> PyResult<()> {
-        if self.source.is_interactive() {
+        if self.source.is_interactive() || !self.source.tenants().is_empty() {
             return Err(SavedStateError::new_err(NOT_SAVED));
         }
         if !self.policies.is_empty() {

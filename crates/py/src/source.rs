@@ -1,20 +1,61 @@
 //! The source of a run's requests, as Python describes it and as a saved run stores it.
 
 use crate::errors::{TraceError, WorkloadError, trace_error};
-use flashwright_block::SECTOR_BYTES;
-use flashwright_sim::{OpenError, SourceSpec};
+use flashwright_block::{Priority, SECTOR_BYTES};
+use flashwright_sim::{NamespaceSize, OpenError, SourceSpec, TenantSpec, TenantsSpec};
 use flashwright_workload::generate::WorkloadSpec;
 use flashwright_workload::trace::{AddressMap, DeviceFilter, Layout, MapError, TraceOptions, TraceReader};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
-/// A workload, or a trace with all options to read it.
+/// A workload, a trace with all options to read it, or several of both at once.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceText {
     Workload(String),
     Trace(Box<TraceText>),
+    Tenants(TenantsText),
+}
+
+/// See [`flashwright_sim::TenantsSpec`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TenantsText {
+    all: Vec<TenantText>,
+    alone: Option<usize>,
+}
+
+/// See [`flashwright_sim::TenantSpec`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct TenantText {
+    name: String,
+    source: SourceText,
+    depth: Option<u32>,
+    time_scale: Option<f64>,
+    share: Option<f64>,
+    pages: Option<u64>,
+    handle: Option<u16>,
+    priority: Priority,
+}
+
+impl TenantText {
+    fn spec(&self) -> PyResult<TenantSpec> {
+        Ok(TenantSpec {
+            name: self.name.clone(),
+            source: self.source.spec()?,
+            depth: self.depth,
+            time_scale: self.time_scale,
+            size: match (self.share, self.pages) {
+                (Some(share), _) => NamespaceSize::Share(share),
+                (None, Some(pages)) => NamespaceSize::Pages(pages),
+                (None, None) => NamespaceSize::Rest,
+            },
+            handle: self.handle,
+            priority: self.priority,
+        })
+    }
 }
 
 /// See [`flashwright_sim::TraceSpec`].
@@ -105,6 +146,10 @@ impl SourceText {
     pub fn kept(&self) -> Self {
         match self {
             Self::Workload(_) => self.clone(),
+            Self::Tenants(TenantsText { all, alone }) => {
+                let kept = |tenant: &TenantText| TenantText { source: tenant.source.kept(), ..tenant.clone() };
+                Self::Tenants(TenantsText { all: all.iter().map(kept).collect(), alone: *alone })
+            }
             Self::Trace(trace) => {
                 let path = std::path::absolute(&trace.path).unwrap_or_else(|_| trace.path.clone().into());
                 let path = path.to_string_lossy().into_owned();
@@ -122,6 +167,10 @@ impl SourceText {
             Self::Workload(text) => WorkloadSpec::parse(text)
                 .map(SourceSpec::Workload)
                 .map_err(|error| WorkloadError::new_err(error.to_string())),
+            Self::Tenants(TenantsText { all, alone }) => Ok(SourceSpec::Tenants(TenantsSpec {
+                all: all.iter().map(TenantText::spec).collect::<PyResult<_>>()?,
+                alone: *alone,
+            })),
             Self::Trace(trace) => Ok(SourceSpec::Trace(flashwright_sim::TraceSpec {
                 path: trace.path.clone().into(),
                 name: trace.name.clone(),
@@ -140,6 +189,7 @@ pub fn open_error(error: &OpenError) -> PyErr {
     match error {
         OpenError::Spec(error) => WorkloadError::new_err(error.to_string()),
         OpenError::Trace(error) => trace_error(error),
+        OpenError::Tenants(what) => WorkloadError::new_err(what.clone()),
         error => TraceError::new_err(error.to_string()),
     }
 }

@@ -39,6 +39,9 @@ pub fn statistics(
                 let mut generated = spec.source(&target, Seed(seed), requests).map_err(|error| wrong(&error))?;
                 statistic::of(generated.as_mut() as &mut dyn RequestSource, requests).map_err(|error| wrong(&error))?
             }
+            SourceText::Tenants(_) => {
+                return Err(WorkloadError::new_err("workload: found several tenants, expected one workload or trace"));
+            }
         };
         let mut found = serde_json::to_value(&found).map_err(internal)?;
         found["reading"] = read;

@@ -1,11 +1,11 @@
 //! Plays the workload itself, without measuring, until the drive has settled under it.
 //!
 //! If what lies between the workload and the flash only delays requests, no time passes: the translation layer depends
-//! only on their order, which is the same at every pace. Schedulers and buffers merge by time, so drives with them are
-//! played at the pace of the run.
+//! only on their order, which is the same at every pace. Schedulers and buffers merge by time, and whose request is next
+//! among tenants depends on completions, so those are played at the pace of the run.
 
 use crate::machine::Machine;
-use crate::player::{self, PlayError, Player, Step};
+use crate::player::{self, Pace, PlayError, Player, Step};
 use crate::settle::{History, Totals};
 use flashwright_block::{Passes, RequestSource, SourceError};
 use flashwright_ftl::{Cause, OpKind};
@@ -133,6 +133,10 @@ impl Conditioning {
             play(machine, player, source, player.submitted(), true)?;
             source.start_over(Passes::All)?;
             player.start_over(machine.now());
+        } else if over && player.pace() == Pace::Tenants {
+            // What waits in an open loop that the drive can't follow is not measured, and recordings start over.
+            play(machine, player, source, player.submitted(), true)?;
+            source.start_over(Passes::All)?;
         }
         Ok(over)
     }
@@ -182,6 +186,11 @@ impl Conditioning {
         if self.search == Search::UnderWay && (enough && !few_passes || total.programs >= programs_max) {
             self.search = Search::GaveUp;
         }
+        // A request for each page of the drive, and none of them wrote.
+        let writes_nothing = total.host_pages == 0 && self.requests >= u64::from(ssd.logical_pages());
+        if self.search == Search::UnderWay && self.is_recording == Some(false) && writes_nothing {
+            self.search = Search::NothingWritten;
+        }
     }
 
     /// Fast-forwards a rebuilt source to the position where it last started over.
@@ -211,7 +220,7 @@ fn play(
     until: u64,
     finish: bool,
 ) -> Result<Step, PlayError> {
-    if machine.is_timeless() {
+    if machine.is_timeless() && player.pace() != Pace::Tenants {
         machine.play_untimed(player, source, until, finish)
     } else {
         machine.play(player, source, until, finish, |_, _| {})

@@ -18,6 +18,7 @@ mod report;
 mod settle;
 mod simulation;
 mod source;
+mod tenants;
 mod warnings;
 
 pub use conditioning::{Conditioning, Search};
@@ -33,4 +34,5 @@ pub use report::*;
 pub use settle::{CONFIDENCE, ERASES_PER_BLOCK_MIN, HALF_WIDTH_MAX, History, Settled, TOLERANCE, Totals, Verdict};
 pub use simulation::{LiveRun, Phase, Preconditioned, RunError, RunProgress, RunSettings, Simulation, mounted_json};
 pub use source::{OpenError, Source, SourceSpec, TraceSpec};
+pub use tenants::{NamespaceSize, Tenant, TenantSpec, TenantsSpec};
 pub use warnings::{Origin, Warning};

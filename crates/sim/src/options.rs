@@ -194,6 +194,9 @@ impl RunOptions {
         if source.is_interactive() {
             self.check_interactive(precondition, source)?;
         }
+        if !source.tenants().is_empty() {
+            self.check_pace("tenants have a pace each, such as uniform:depth=8")?;
+        }
         Ok(RunSettings {
             workload: source.description().to_owned(),
             seed: self.seed(),
@@ -211,6 +214,7 @@ impl RunOptions {
             snapshots: self.snapshots,
             verify: self.verifies(),
             audit_every: self.audit_every,
+            tenants: source.tenants().to_vec(),
         })
     }
 
@@ -223,13 +227,17 @@ impl RunOptions {
             );
             return Err(OptionsError::Option { what, hint: Some("such as --precondition sequential") });
         }
+        self.check_pace(&format!("{what} sets its own pace (its keys set the number of threads)"))
+    }
+
+    /// Refuses a pace for what has its own, which `why` says.
+    fn check_pace(&self, why: &str) -> Result<(), OptionsError> {
         let given = [("depth", self.depth.is_some()), ("time_scale", self.time_scale.is_some())];
-        if let Some((name, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            let what = format!(
-                "{name}: found one, expected none: {what} sets its own pace (its keys set the number of threads)"
-            );
-            return Err(OptionsError::Option { what, hint: None });
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) => {
+                Err(OptionsError::Option { what: format!("{name}: found one, expected none: {why}"), hint: None })
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 }

@@ -33,6 +33,8 @@ pub enum Pace {
     },
     /// When a workload that reacts to the device decides.
     Interactive,
+    /// When each of several tenants does: they have a pace each.
+    Tenants,
 }
 
 /// Why playing stopped early.
@@ -142,6 +144,12 @@ impl Player {
         }
     }
 
+    /// When requests are issued.
+    #[must_use]
+    pub fn pace(&self) -> Pace {
+        self.pace
+    }
+
     /// Requests submitted so far; the source of a saved run is fast-forwarded by this number.
     #[must_use]
     pub fn submitted(&self) -> u64 {
@@ -217,7 +225,7 @@ impl Player {
         if let Some(interactive) = source.interactive() {
             return self.play_interactive(device, interactive, until_submitted, finish, gate, done);
         }
-        if self.pace == Pace::Interactive {
+        if matches!(self.pace, Pace::Interactive | Pace::Tenants) {
             return Err(SourceError("pace: found interactive, expected open or closed for this workload".into()).into());
         }
         let issued = self.issue_until(device, source, until_submitted, gate, &mut done);
@@ -278,13 +286,15 @@ impl Player {
             let until = match source.next(device.now())? {
                 Next::Submit(mut request) => {
                     request.arrival = device.now();
-                    if gate.admit(&request, device)?.is_break() {
-                        self.stopped = true;
+                    if !self.submit_for(device, source, request, gate)? {
                         break;
                     }
-                    source.submitted(device.submit(request)?);
-                    self.submitted += 1;
-                    self.outstanding += 1;
+                    continue;
+                }
+                Next::Arrived(request) => {
+                    if !self.submit_for(device, source, request, gate)? {
+                        break;
+                    }
                     continue;
                 }
                 Next::Wait(until) if until > TIME_MAX => {
@@ -303,6 +313,24 @@ impl Player {
             }
         }
         Ok(())
+    }
+
+    /// Submits a request of a source that sets its own pace, unless the gate closes; returns whether it did not.
+    #[inline(always)]
+    fn submit_for<D: BlockDevice>(
+        &mut self,
+        device: &mut D,
+        source: &mut dyn Interactive,
+        request: Request,
+        gate: &mut impl Gate<D>,
+    ) -> Result<bool, PlayError> {
+        if self.is_stopped_by(gate, &request, device)? {
+            return Ok(false);
+        }
+        source.submitted(device.submit(request)?);
+        self.submitted += 1;
+        self.outstanding += 1;
+        Ok(true)
     }
 
     /// Whether the first failure is that of a worn-out device.
@@ -422,7 +450,7 @@ impl Player {
                 request.arrival = self.started + scaled(request.arrival - self.first_arrival, time_scale);
                 while self.outstanding > 0 && self.complete_one(device, request.arrival, done)? {}
             }
-            Pace::Interactive => unreachable!("refused when playing began"),
+            Pace::Interactive | Pace::Tenants => unreachable!("refused when playing began"),
         }
         if self.failure.is_some() || self.is_stopped_by(gate, &request, device)? {
             return Ok(false);
@@ -524,7 +552,7 @@ pub(crate) fn skip<S: RequestSource + ?Sized>(source: &mut S, requests: u64) -> 
 
 #[inline]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-fn scaled(time: Nanos, factor: f64) -> Nanos {
+pub(crate) fn scaled(time: Nanos, factor: f64) -> Nanos {
     // Exact without scaling; else rounded to a nanosecond.
     if factor == 1.0 { time } else { Nanos((time.0 as f64 * factor).round() as u64) }
 }

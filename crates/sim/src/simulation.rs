@@ -23,6 +23,7 @@ use crate::player::{Pace, PlayError, Player, Step};
 use crate::precondition::{Precondition, Preconditioning};
 use crate::report::{Cost, Ended, RunReport};
 use crate::settle::{History, Settled, Verdict};
+use crate::tenants::{self, Tenant};
 use crate::warnings::Origin;
 use flashwright_block::{IoError, RequestSource, Seed};
 use flashwright_ftl::OpKind;
@@ -60,6 +61,8 @@ pub struct RunSettings {
     pub verify: bool,
     /// Under `verify`, the whole state is also audited every this many requests; 0 audits only at the end.
     pub audit_every: u64,
+    /// The tenants, if there are several workloads at once.
+    pub tenants: Vec<Tenant>,
 }
 
 /// All of a nameless workload on an erased drive, one request at a time, with nothing kept or checked.
@@ -78,6 +81,7 @@ impl Default for RunSettings {
             snapshots: None,
             verify: false,
             audit_every: 0,
+            tenants: Vec::new(),
         }
     }
 }
@@ -187,8 +191,10 @@ impl Simulation {
     /// # Errors
     /// [`RunError::Ssd`] with every validation error of the layers between host and drive.
     pub fn on(mut ssd: Ssd, settings: RunSettings) -> Result<Self, RunError> {
-        if let Pace::Closed { depth } = settings.pace {
-            ssd.widen_queue(depth);
+        match settings.pace {
+            Pace::Closed { depth } => ssd.widen_queue(depth),
+            Pace::Tenants => ssd.widen_queue(tenants::outstanding(&settings.tenants)),
+            Pace::Open { .. } | Pace::Interactive => {}
         }
         let preconditioning = Preconditioning::new(settings.precondition, &ssd, settings.seed)?;
         let conditioning = match settings.precondition {
@@ -406,16 +412,25 @@ impl Simulation {
         Ok(())
     }
 
+    /// Whether time passes while the workload preconditions the drive: layers before the flash merge and buffer by time, and the
+    /// order of tenants' requests depends on completions.
+    fn settling_takes_time(&self) -> bool {
+        self.machine.settles_at_pace() || self.settings.pace == Pace::Tenants
+    }
+
     /// The drive is preconditioned, but for what the workload itself does.
     fn workload_begins(&mut self) {
         self.machine.workload_begins();
+        if !self.settings.tenants.is_empty() {
+            let ends: Vec<u32> = self.settings.tenants.iter().map(Tenant::end_page).collect();
+            self.machine.ssd_mut().count_by_owner(&ends);
+        }
         let (now, ssd) = (self.machine.now(), self.machine.ssd());
         let levels_wear = ssd.config().wear.policy.is_some();
         let blocks = ssd.flash().geometry().blocks();
         self.history = Some(History::new(totals(&self.machine), ssd.logical_pages(), blocks, levels_wear));
         let settles = self.conditioning.is_some();
-        let pace =
-            if settles && !self.machine.settles_at_pace() { Pace::Closed { depth: 1 } } else { self.settings.pace };
+        let pace = if settles && !self.settling_takes_time() { Pace::Closed { depth: 1 } } else { self.settings.pace };
         self.player = Some(Player::new(pace, now));
         if settles {
             self.phase = Phase::Settling;
@@ -442,10 +457,10 @@ impl Simulation {
 
     /// The drive has settled under the workload.
     fn settling_over(&mut self) {
-        let now = self.machine.now();
+        let (now, takes_time) = (self.machine.now(), self.settling_takes_time());
         let player = self.player.as_mut().expect("made when preconditioning ended");
         player.count_anew();
-        if !self.machine.settles_at_pace() {
+        if !takes_time {
             player.change_pace(self.settings.pace, now);
         }
         self.begin_warmup();
@@ -503,7 +518,7 @@ impl Simulation {
         self.machine.reset_figures();
         let timed = self.is_timed();
         // Nobody else submits, so the tag of the next request equals the number of requests.
-        let beforehand = match (&self.conditioning, self.machine.settles_at_pace()) {
+        let beforehand = match (&self.conditioning, self.settling_takes_time()) {
             (Some(conditioning), true) => conditioning.requests(),
             _ => 0,
         };
@@ -512,7 +527,8 @@ impl Simulation {
         self.history.as_mut().expect("it begins with the workload").begin_measuring(now, requests);
         let ssd = self.machine.ssd();
         let RunSettings { window, keep_requests, closeup, snapshots, .. } = self.settings;
-        let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, closeup);
+        let tenants = self.settings.tenants.len();
+        let mut measurement = Measurement::new(ssd, first_tag, timed, window, keep_requests, closeup, tenants);
         if let Some(most) = snapshots {
             measurement.keep_snapshots(most, ssd);
         }

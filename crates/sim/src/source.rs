@@ -1,6 +1,7 @@
-//! The source of a run's requests: a trace fitted to the drive, or a generator.
+//! The source of a run's requests: a trace fitted to the drive, a generator, or several of them.
 
 use crate::player::Pace;
+use crate::tenants::{Tenant, Tenants, TenantsSpec};
 use crate::warnings::{Origin, Warning, percent};
 use flashwright_block::{Interactive, Nanos, Passes, Request, RequestSource, Seed, SourceError};
 use flashwright_ssd::Ssd;
@@ -18,6 +19,8 @@ pub enum SourceSpec {
     Trace(TraceSpec),
     /// A generator.
     Workload(WorkloadSpec),
+    /// Several of both at once.
+    Tenants(TenantsSpec),
 }
 
 /// A trace and how it is fitted to a drive.
@@ -48,6 +51,9 @@ pub enum OpenError {
     /// The workload's text is wrong, or it does not fit this drive.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// Tenants do not fit the drive, or one of them does not fit its namespace.
+    #[error("{0}")]
+    Tenants(String),
 }
 
 /// Default number of requests that a run plays from a generator.
@@ -90,6 +96,7 @@ enum Kept {
 enum Kind {
     Trace(Box<Mapped<Repeated>>),
     Generated(Box<dyn RequestSource + Send>),
+    Tenants(Box<Tenants>),
 }
 
 impl SourceSpec {
@@ -111,6 +118,7 @@ impl SourceSpec {
                 has_no_arrivals: matches!((pace, own), (Pace::Open { .. }, Pace::Closed { .. })),
                 ..Origin::default()
             },
+            Self::Tenants(_) => Origin::default(),
         }
     }
 
@@ -151,6 +159,20 @@ impl SourceSpec {
                     notes,
                     doubts: Vec::new(),
                     shrunk,
+                })
+            }
+            Self::Tenants(spec) => {
+                let tenants = Box::new(spec.open_on(target, seed)?);
+                let texts: Vec<&str> = tenants.tenants().iter().map(|tenant| tenant.workload.as_str()).collect();
+                Ok(Source {
+                    kept: Kept::Nothing,
+                    description: texts.join(" | "),
+                    pace: Pace::Tenants,
+                    requests: (!tenants.ends()).then_some(REQUESTS_DEFAULT),
+                    kind: Kind::Tenants(tenants),
+                    notes: Vec::new(),
+                    doubts: Vec::new(),
+                    shrunk: Vec::new(),
                 })
             }
         }
@@ -246,6 +268,11 @@ impl Source {
     pub fn requests_default(&self) -> Option<u64> {
         self.requests
     }
+    /// The tenants, if there are several workloads at once.
+    #[must_use]
+    pub fn tenants(&self) -> &[Tenant] {
+        if let Kind::Tenants(tenants) = &self.kind { tenants.tenants() } else { &[] }
+    }
     /// Whether the workload reacts to the device. Such a run sets its own pace and can't be saved.
     #[must_use]
     pub fn is_interactive(&self) -> bool {
@@ -262,6 +289,12 @@ impl Source {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
+        if let Kind::Tenants(tenants) = &self.kind {
+            let of = |(name, source): (&str, &Source)| {
+                source.notes().into_iter().map(|note| format!("{name}: {note}")).collect::<Vec<_>>()
+            };
+            notes.extend(tenants.sources().flat_map(of));
+        }
         if let Kind::Trace(mapped) = &self.kind {
             let (map, stats) = (mapped.report(), mapped.inner().reader.stats());
             let mut count = |n: u64, what: &str| {
@@ -286,6 +319,13 @@ impl Source {
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // counts far below 2^53
     pub fn warnings(&self) -> Vec<Warning> {
+        if let Kind::Tenants(tenants) = &self.kind {
+            let of = |(name, source): (&str, &Source)| {
+                let named = |warning: Warning| Warning { text: format!("tenant {name}: {}", warning.text), ..warning };
+                source.warnings().into_iter().map(named).collect::<Vec<_>>()
+            };
+            return tenants.sources().flat_map(of).collect();
+        }
         let doubts = self.doubts.iter().map(|doubt| {
             let (code, text) = match doubt.kind {
                 DoubtKind::Content => {
@@ -302,7 +342,7 @@ impl Source {
         });
         let wrapped = match &self.kind {
             Kind::Trace(mapped) => Some(mapped.report()),
-            Kind::Generated(_) => None,
+            Kind::Generated(_) | Kind::Tenants(_) => None,
         };
         let share = |map: MapReport| map.wrapped as f64 / map.requests.max(1) as f64;
         let wrapped = wrapped.map(share).filter(|share| *share > WRAPPED_SAID).map(|share| Warning {
@@ -323,6 +363,7 @@ impl RequestSource for Source {
         let trace = match &mut self.kind {
             Kind::Trace(source) => source,
             Kind::Generated(source) => return source.fill(batch, at_most),
+            Kind::Tenants(tenants) => return tenants.fill(batch, at_most),
         };
         match &mut self.kept {
             Kept::Nothing | Kept::Skipping => trace.fill(batch, at_most),
@@ -349,7 +390,11 @@ impl RequestSource for Source {
         }
     }
     fn start_over(&mut self, passes: Passes) -> Result<bool, SourceError> {
-        let Kind::Trace(trace) = &mut self.kind else { return Ok(false) };
+        let trace = match &mut self.kind {
+            Kind::Trace(trace) => trace,
+            Kind::Generated(_) => return Ok(false),
+            Kind::Tenants(tenants) => return tenants.start_over(passes),
+        };
         match (&mut self.kept, passes) {
             (Kept::Whole(_, at), Passes::One) => {
                 *at = 0;
@@ -369,6 +414,7 @@ impl RequestSource for Source {
         match &self.kind {
             Kind::Trace(source) => source.remaining(),
             Kind::Generated(source) => source.remaining(),
+            Kind::Tenants(tenants) => tenants.remaining(),
         }
     }
     fn progress(&self) -> Option<f64> {
@@ -378,17 +424,19 @@ impl RequestSource for Source {
         match &self.kind {
             Kind::Trace(source) => source.progress(),
             Kind::Generated(source) => source.progress(),
+            Kind::Tenants(tenants) => tenants.progress(),
         }
     }
     fn interactive(&mut self) -> Option<&mut dyn Interactive> {
         match &mut self.kind {
             Kind::Trace(_) => None,
             Kind::Generated(source) => source.interactive(),
+            Kind::Tenants(tenants) => tenants.interactive(),
         }
     }
     fn figures(&self) -> Option<Vec<(&'static str, f64)>> {
         match &self.kind {
-            Kind::Trace(_) => None,
+            Kind::Trace(_) | Kind::Tenants(_) => None,
             Kind::Generated(source) => source.figures(),
         }
     }

@@ -271,7 +271,7 @@ fn pace_overridden(run: &Simulation) -> Option<Warning> {
     let by = match run.settings().pace {
         Pace::Closed { depth } => format!("depth {depth}"),
         Pace::Open { time_scale } => format!("time-scale {time_scale}"),
-        Pace::Interactive => return None,
+        Pace::Interactive | Pace::Tenants => return None,
     };
     if run.origin().has_no_arrivals {
         let said = run.origin().overridden.as_ref().map_or(String::new(), |said| format!(" ({said})"));

@@ -10,6 +10,7 @@ mod replay;
 mod seeds;
 mod settling;
 mod sharing;
+mod tenants;
 mod torn;
 
 flashwright_testing::every_file_is_declared!();

@@ -204,3 +204,13 @@ fn a_workload_that_reacts_to_the_drive_falls_back() {
     assert!(matches!(Precondition::Auto.resolved(false), Precondition::Workload { .. }));
     assert_eq!(Precondition::Empty.resolved(true), Precondition::Empty);
 }
+
+/// A workload that never writes can't settle; looking for it ends.
+#[test]
+fn a_workload_that_only_reads_is_not_waited_for() {
+    let mut run = Simulation::new(&config(&[]), settings("workload", CLOSED, Some(500))).unwrap();
+    let mut source = generated("uniform:write=0").open(run.ssd(), Seed(3)).unwrap();
+    play(&mut run, &mut source, 1 << 20);
+    assert_eq!(run.conditioning().unwrap().search(), Search::NothingWritten);
+    assert_eq!(run.settled().verdict, Verdict::None);
+}

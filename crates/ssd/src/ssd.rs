@@ -474,6 +474,10 @@ impl Ssd {
             clock.queue.set_depth(clock.queue.depth().max(depth.min(QueueDepth::MAX)));
         }
     }
+    /// See [`Flash::count_by_owner`].
+    pub fn count_by_owner(&mut self, ends: &[u32]) {
+        self.flash.count_by_owner(ends);
+    }
     /// What of the configuration is allowed but costs far more than may be expected: one line each, for users.
     #[must_use]
     pub fn cautions(&self) -> &[String] {

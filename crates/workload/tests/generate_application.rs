@@ -86,7 +86,7 @@ fn programs_play_and_report() {
         let program = source.interactive().unwrap();
         loop {
             match program.next(Nanos(now)).unwrap() {
-                Next::Submit(request) => {
+                Next::Submit(request) | Next::Arrived(request) => {
                     assert!(request.end_sector() <= DRIVE.logical_sectors);
                     waiting.push_back((Tag(tag), now + 1_000_000, request));
                     program.submitted(Tag(tag));

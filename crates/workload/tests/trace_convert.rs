@@ -31,6 +31,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
                 stream,
                 kind,
                 fua: fua && kind == RequestKind::Write,
+                ..Request::default()
             });
         }
         made

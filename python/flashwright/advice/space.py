@@ -23,6 +23,7 @@ from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.estimate import Estimate
 from flashwright.traces import workloads
+from flashwright.traces.tenants import Tenants
 
 __all__ = ["METRICS", "UTILIZATIONS", "Advice", "Point", "Target", "advise", "knee"]
 
@@ -114,10 +115,11 @@ def _life(variant: Variant, cycles: int) -> float | None:
     is_large = rounds < _ROUNDS
     if is_large:
         ssd = ssd.precondition("sequential")  # its rounds settle it, too
-    given = variant.settings
+    given, source = variant.settings, variant.source
+    assert not isinstance(source, Tenants), "advice is for one workload"
     settings = RunSettings(seed=given.seed, depth=given.depth, policies=given.policies)
     try:
-        run = lifetime.begin(ssd, variant.source, settings)
+        run = lifetime.begin(ssd, source, settings)
         made = lifetime.forecast(
             run, share_min=0.0, rounds_min=rounds, rounds_max=rounds if is_large else None
         )

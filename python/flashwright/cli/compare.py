@@ -48,6 +48,7 @@ from flashwright.support.tablefiles import write_table
 from flashwright.support.tabular import column
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses
+from flashwright.traces.tenants import Played
 
 __all__ = ["compare"]
 
@@ -114,7 +115,11 @@ def compare(
     if not output.quiet:
         for line in notes:
             errors.note(line)
-    if not run.given(["workload", "trace"]) and "workload" not in varied and not output.quiet:
+    if (
+        not run.given(["workload", "trace", "tenant"])
+        and "workload" not in varied
+        and not output.quiet
+    ):
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     with Bar(output.bar) as bar:
         found = played(made, jobs=jobs, progress=lambda label, now: bar.update(now, label=label))
@@ -149,11 +154,11 @@ def _of_varied(error: FlashwrightError, varied: Iterable[str]) -> FlashwrightErr
     )
 
 
-def _source(run: RunOptions, varied: dict[str, list[object]]) -> workloads.Source:
+def _source(run: RunOptions, varied: dict[str, list[object]]) -> Played:
     """What keys of the workload are laid over."""
     if "workload" not in varied:
-        return run.source()
-    for option in run.given(["workload", "trace"]):
+        return run.played()
+    for option in run.given(["workload", "trace", "tenant"]):
         raise WorkloadError(
             f"--vary workload and {option}: found both, expected one of them",
             "leave one of them out",

@@ -24,6 +24,7 @@ from flashwright.simulation.run import RunSettings
 from flashwright.simulation.ssd import Ssd
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses
+from flashwright.traces.tenants import Played, Tenants
 
 if TYPE_CHECKING:
     from flashwright.target.target import Range, Target
@@ -121,6 +122,24 @@ class RunOptions(RunFlags, TraceOptions):
             rich_help_panel="Workload",
         ),
     ] = None
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Play several workloads at once, each with a queue and a part of the drive of its own: 'WORKLOAD @ "
+            "KEY=VALUE,…' with share (of the drive, such as 25%), pages, handle, priority, depth, time-scale, name, "
+            "addresses. WORKLOAD is as --workload takes it, bundled:NAME or trace:FILE. Repeatable.",
+            rich_help_panel="Workload",
+        ),
+    ] = None
+    no_alone: Annotated[
+        bool,
+        typer.Option(
+            "--no-alone",
+            help="Do not play each tenant alone too, which says how much slower it is among the others.",
+            rich_help_panel="Workload",
+        ),
+    ] = False
     addresses: Annotated[
         str | None,
         typer.Option(
@@ -155,6 +174,20 @@ class RunOptions(RunFlags, TraceOptions):
         addresses = expect_addresses(self.addresses, "--addresses")
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
 
+    def played(self) -> Played:
+        """What is played, tenants included."""
+        if not self.tenant:
+            if self.no_alone:
+                raise WorkloadError("--no-alone: found without --tenant, expected both", "")
+            return self.source()
+        for option in self.given(["workload", "trace"]):
+            raise WorkloadError(
+                f"--tenant and {option}: found both, expected one of them",
+                "a workload beside the others is one more --tenant",
+            )
+        self.refuse_trace_options("--tenant")
+        return Tenants.of(self.tenant, compared=not self.no_alone)
+
     def refuse_trace_options(self, beside: str, but: Sequence[str] = ()) -> None:
         """Refuse what is for traces only, beside an option that names what is played."""
         for_traces = [f.name for f in fields(TraceOptions)] + ["addresses", "repeat"]
@@ -178,7 +211,7 @@ DEFAULT_TRACE = "bundled:pgbench"
 DEFAULT_DRIVE = "default"
 
 
-def refuse_passing(source: workloads.Source, saving: SavingOptions) -> None:
+def refuse_passing(source: Played, saving: SavingOptions) -> None:
     """Refuse to save a run of a trace that is gone when the run continues."""
     if saving.checkpoint is not None and isinstance(source, workloads.Trace) and not source.lasts:
         raise WorkloadError(

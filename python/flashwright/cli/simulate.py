@@ -109,7 +109,7 @@ def _begin(
 ) -> Run:
     check_closeup(run, output)
     check_snapshots(run, output)
-    ssd, source = run.drive(device or DEFAULT_DRIVE), run.source()
+    ssd, source = run.drive(device or DEFAULT_DRIVE), run.played()
     refuse_passing(source, saving)
     settings = replace(
         run.settings(keep_requests=requests_out is not None),
@@ -118,7 +118,7 @@ def _begin(
     made = Run.create(ssd.toml, ssd.preconditioning or "empty", source, settings)
     if device is None and not output.quiet:
         errors.note(f"no DEVICE: playing on the bundled drive {DEFAULT_DRIVE}")
-    if run.workload is None and run.trace is None and not output.quiet:
+    if not run.given(["workload", "trace", "tenant"]) and not output.quiet:
         errors.note(f"neither --trace nor --workload: playing {DEFAULT_TRACE}")
     return made
 

@@ -17,14 +17,15 @@ from flashwright.simulation.ssd import Ssd
 from flashwright.simulation.variant import Maker, Variant, distinct, is_of_drive, repeated
 from flashwright.support.arguments import checked
 from flashwright.support.progress import Progress
-from flashwright.traces import workloads
+from flashwright.traces.tenants import Played, Tenant, as_played
+from flashwright.traces.workloads import Source
 
 __all__ = ["CompareInterrupted", "compare", "seeded", "variants"]
 
 
 def variants(
     ssd: Ssd,
-    workload: workloads.Source | str,
+    workload: Played | str | Sequence[Tenant | Source | str],
     vary: Mapping[str, Sequence[object]],
     settings: RunSettings | None = None,
 ) -> list[Variant]:
@@ -34,7 +35,7 @@ def variants(
     ----------
     ssd : Ssd
         What settings of the drive are laid over.
-    workload : Workload, Trace or str
+    workload : Workload, Trace, Tenants, sequence or str
         What is played, and what keys of the workload are laid over.
     vary : mapping
         Values to try, by key, as :func:`compare` takes them.
@@ -67,7 +68,7 @@ def variants(
         raise ConfigError(
             "vary: found nothing to vary, expected at least one key with its values", ""
         )
-    base = workloads.find(workload) if isinstance(workload, str) else workload
+    base = as_played(workload)
     make = Maker(ssd, base, settings or RunSettings()).make
     expect_run_count([vary])
     choices = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values()))
@@ -130,7 +131,7 @@ class CompareInterrupted(RunInterrupted):
 @checked()
 def compare(
     ssd: Ssd,
-    workload: workloads.Source | str,
+    workload: Played | str | Sequence[Tenant | Source | str],
     vary: Mapping[str, Sequence[object]],
     *,
     each: Callable[[str, Ssd], RunResult] | None = None,
@@ -146,8 +147,8 @@ def compare(
     ssd : Ssd
         The drive. Without a :meth:`Ssd.precondition` of its own each run begins with a drive that has settled under
         the workload (``auto``).
-    workload : Workload, Trace or str
-        What to play.
+    workload : Workload, Trace, Tenants, sequence or str
+        What to play, as :meth:`Ssd.play` takes it.
     vary : mapping
         Values to try, by key; several keys make a grid. A key is a dotted key of the drive such as
         ``"gc.victim"`` (whose values may be policies written in Python too, see :mod:`flashwright.policies`), a key of

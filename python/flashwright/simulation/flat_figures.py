@@ -93,7 +93,7 @@ _LISTS = ("merges.full_by_data_blocks",)
 
 
 def flat_figures(figures: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    """All figures of a run in one level, by dotted name; lists are left out but for those of merges.
+    """All figures of a run in one level, by dotted name; of lists only tenants, by their names, and merges.
 
     Parameters
     ----------
@@ -111,6 +111,8 @@ def flat_figures(figures: Mapping[str, Any], prefix: str = "") -> dict[str, obje
     for key, value in figures.items():
         if isinstance(value, dict):
             flat.update(flat_figures(value, f"{prefix}{key}."))
+        elif prefix + key == "tenants":
+            flat.update(flat_figures({each["name"]: each for each in value}, "tenants."))
         elif not isinstance(value, list) or prefix + key in _LISTS:
             flat[prefix + key] = value
     return flat

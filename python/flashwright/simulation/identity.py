@@ -20,11 +20,12 @@ from flashwright.drive import policies
 from flashwright.simulation.run import RunSettings
 from flashwright.support.names import told_apart
 from flashwright.traces import workloads
+from flashwright.traces.tenants import Played, Tenants
 
 __all__ = ["beginning_of_run", "identity_of", "identity_of_run", "name_of", "names_of", "plain"]
 
 
-def name_of(source: workloads.Source) -> str:
+def name_of(source: Played) -> str:
     """What a workload is called among what is varied.
 
     Examples
@@ -32,14 +33,20 @@ def name_of(source: workloads.Source) -> str:
     >>> name_of(workloads.uniform(write=0.5)), name_of(workloads.bundled("pgbench"))
     ('uniform:write=0.5', 'bundled:pgbench')
     """
-    return source.spec if isinstance(source, workloads.Workload) else source.name or source.path
+    if isinstance(source, workloads.Workload | Tenants):
+        return source.spec
+    return source.name or source.path
 
 
 def plain(value: object) -> object:
     """A value that is varied, as tables and JSON can have it: a policy or a workload by its name."""
     if isinstance(value, policies.Policy | type):
         return policies.name_of(value)
-    return name_of(value) if isinstance(value, workloads.Workload | workloads.Trace) else value
+    return (
+        name_of(value)
+        if isinstance(value, workloads.Workload | workloads.Trace | Tenants)
+        else value
+    )
 
 
 def identity_of(value: object) -> str:
@@ -57,11 +64,14 @@ def identity_of(value: object) -> str:
     if isinstance(value, workloads.Trace):
         told = json.loads(value.spec_json())
         return json.dumps({**told, "name": "", "path": os.path.abspath(value.path)})
+    if isinstance(value, Tenants):
+        own = [[identity_of(each.source), {**each.to_json(), "source": None}] for each in value.all]
+        return json.dumps([own, value.alone, value.compared])
     return json.dumps(value, default=repr)
 
 
 def identity_of_run(
-    toml: str, preconditioning: str | None, source: workloads.Source, settings: RunSettings
+    toml: str, preconditioning: str | None, source: Played, settings: RunSettings
 ) -> str:
     """What a run depends on, as a digest.
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast, overload
 
 from flashwright.errors import MissingResultError, WorkloadError
 from flashwright.simulation.parts import (
@@ -18,7 +18,7 @@ from flashwright.simulation.parts import (
     Warned,
     amplifications_differ,
 )
-from flashwright.simulation.run_report import Report
+from flashwright.simulation.run_report import Report, Tenant
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.files import write_beside
@@ -38,6 +38,7 @@ from flashwright.simulation.over_seeds import FIGURES, groups_of
 __all__ = [
     "RunResult",
     "Runs",
+    "TenantTable",
     "flat_figures",
     "table",
 ]
@@ -78,6 +79,31 @@ class Reported:
             The files: ``NN-name.svg`` and ``NN-name.csv``.
         """
         return self._page(title).figures(folder)
+
+
+@dataclass(frozen=True)
+class TenantTable(Tabular):
+    """Tenants of a run.
+
+    Attributes
+    ----------
+    tenants : tuple of dict
+        The documented figures of each, as in the run's JSON.
+    """
+
+    tenants: tuple[Tenant, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """A row for each tenant, its figures by their dotted names, such as ``response_time_ns.read.p99``.
+
+        Returns
+        -------
+        pyarrow.Table
+        """
+        return of_rows(flat_figures(cast("Mapping[str, Any]", tenant)) for tenant in self.tenants)
+
+    def __repr__(self) -> str:
+        return f"TenantTable({', '.join(tenant['name'] for tenant in self.tenants)})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,6 +263,21 @@ class RunResult(Reported, Tabular):
         times, shares = self.response_distribution[kind]
         by_kind: Mapping[str, Any] = self.json["response_time_ns"]
         return Latencies(by_kind[kind], times, shares)
+
+    @property
+    def tenants(self) -> TenantTable:
+        """What each of several workloads had: a table with a row for each; empty for a run of one workload.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play(["uniform", "uniform:write=0 @ name=reader"], requests=1000)
+        >>> run.tenants.to_pandas()[["name", "requests.write", "slowdown.iops_ratio"]]
+             name  requests.write  slowdown.iops_ratio
+        0       1             ...                  ...
+        1  reader               0                  ...
+        """
+        return TenantTable(tuple(self.json["tenants"]))
 
     def requests(self) -> pa.Table:
         """A row for each request, in order of completion.

@@ -8,10 +8,10 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from flashwright.drive import policies
 from flashwright.errors import Interrupted, VerifyError, WorkloadError
@@ -24,11 +24,14 @@ from flashwright.support.interrupts import is_command_line
 from flashwright.support.progress import Progress
 from flashwright.support.sealed import expect_code, read_sealed, seal
 from flashwright.traces.fingerprint import TraceMark
-from flashwright.traces.workloads import Source, Trace
+from flashwright.traces.tenants import Played, Tenants
+from flashwright.traces.workloads import Trace
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from flashwright.simulation.run_report import Report
 
 __all__ = ["PlaySettings", "Run", "RunInterrupted", "RunSettings", "describes_options"]
 
@@ -152,9 +155,15 @@ class Run:
     True
     """
 
-    def __init__(self, core: _core.Simulation, trace: TraceMark | None = None) -> None:
+    def __init__(
+        self,
+        core: _core.Simulation,
+        trace: TraceMark | None = None,
+        alone: Callable[[int, int, int], Run] | None = None,
+    ) -> None:
         self._core = core
         self._trace = trace
+        self._alone = alone
         self.unsaved: str | None = None
         """Why the last attempt to save it on the way failed; None if it did not."""
 
@@ -164,7 +173,7 @@ class Run:
         cls,
         toml: str,
         preconditioning: str,
-        source: Source,
+        source: Played,
         settings: RunSettings,
         *,
         shared: _core.SharedDrive | None = None,
@@ -177,7 +186,7 @@ class Run:
             The drive.
         preconditioning : str
             What is done to it first.
-        source : Workload or Trace
+        source : Workload, Trace or Tenants
             What is played.
         settings : RunSettings
             All else.
@@ -188,7 +197,23 @@ class Run:
         text = settings.to_json(preconditioning)
         given = policies.handed(settings.policies)
         trace = TraceMark(source.path) if isinstance(source, Trace) else None
-        return cls(_core.Simulation(toml, source.source_json(), text, given, shared), trace)
+        core = _core.Simulation(toml, source.source_json(), text, given, shared)
+        if not isinstance(source, Tenants) or not source.compared:
+            return cls(core, trace)
+
+        def alone(at: int, requests: int, warmup: int) -> Run:
+            own = replace(
+                settings,
+                requests=requests,
+                warmup=warmup,
+                window="off",
+                keep_requests=False,
+                closeup=None,
+                snapshots=None,
+            )
+            return cls.create(toml, preconditioning, source.only(at), own)
+
+        return cls(core, trace, alone)
 
     @classmethod
     @checked()
@@ -350,6 +375,11 @@ class Run:
                 "stop later; a checkpoint was written if one was asked for",
                 parameters=["stop_after"],
             )
+        if done and self._alone is not None:
+            try:
+                result = against_alone(result, self._alone, progress)
+            except RunInterrupted:
+                raise RunInterrupted(result) from None
         return result
 
     def _loop(
@@ -390,3 +420,49 @@ class Run:
             ):
                 self.unsaved = write_or_warn(checkpoint, self._sealed(), "the run")
                 saved = time.monotonic()
+
+
+def against_alone(
+    result: RunResult,
+    alone: Callable[[int, int, int], Run],
+    progress: Callable[[Progress], None] | None,
+) -> RunResult:
+    """The result of several tenants, with what each does alone on the drive.
+
+    Parameters
+    ----------
+    result : RunResult
+        All of them at once.
+    alone : callable
+        Begins the run of one, given its place and how many of its requests are measured and warm the drive up.
+    progress : callable or None
+        Called a few times a second.
+    """
+    figures: dict[str, Any] = json.loads(json.dumps(result.json))
+    warmup = figures["measured"]["warmup_requests"]
+    for at, among in enumerate(figures["tenants"]):
+        requests = sum(among["requests"][kind] for kind in ("read", "write", "trim", "flush"))
+        if requests == 0:
+            continue
+        own = round(warmup * requests / figures["measured"]["requests"])
+        found: dict[str, Any] = dict(alone(at, requests, own).go(progress=progress).json)
+        there = found["tenants"][at]
+        iops, times = there["throughput"]["iops"], there["response_time_ns"]["all"]
+        among["alone"] = {
+            "requests": requests,
+            "iops": iops,
+            "response_time_ns": times,
+            "write_amplification": there["write_amplification"],
+            "verdict": found["settled"]["verdict"],
+        }
+        here = among["response_time_ns"]["all"]
+        among["slowdown"] = {
+            "mean_ratio": _ratio(here["mean"], times["mean"]),
+            "p99_ratio": _ratio(here["p99"], times["p99"]),
+            "iops_ratio": _ratio(iops, among["throughput"]["iops"]),
+        }
+    return replace(result, json=cast("Report", figures))
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    return a / b if a is not None and b else None

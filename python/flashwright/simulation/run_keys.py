@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from flashwright.errors import WorkloadError
 from flashwright.support.core import _core
 from flashwright.traces import workloads
+from flashwright.traces.tenants import Played, Tenants
 
 __all__ = ["WORKLOAD", "as_source", "as_time_scale", "as_whole", "with_keys"]
 
 WORKLOAD = "workload."
 
 
-def as_source(value: object) -> workloads.Source:
+def as_source(value: object) -> Played:
     """A workload, or what its text or a trace's file says."""
     return (
         value
-        if isinstance(value, workloads.Workload | workloads.Trace)
+        if isinstance(value, workloads.Workload | workloads.Trace | Tenants)
         else workloads.find(str(value))
     )
 
@@ -40,11 +41,12 @@ def as_time_scale(value: object) -> float:
     return value
 
 
-def with_keys(source: workloads.Source, keys: Mapping[str, object]) -> workloads.Workload:
+def with_keys(source: Played, keys: Mapping[str, object]) -> workloads.Workload:
     """The same workload with other values for some of its keys."""
     if not isinstance(source, workloads.Workload):
+        what = "tenants" if isinstance(source, Tenants) else "a trace"
         raise WorkloadError(
-            f"{WORKLOAD}{next(iter(keys))}: found with a trace, expected a workload that has keys",
+            f"{WORKLOAD}{next(iter(keys))}: found with {what}, expected a workload that has keys",
             "play a generator, or vary depth or time-scale",
         )
     name, _, rest = source.spec.partition(":")

@@ -44,7 +44,7 @@ Search: TypeAlias = Literal["under-way", "settled", "gave-up", "nothing-written"
 """How the search for the settled state ended."""
 
 
-Pace: TypeAlias = 'Literal["interactive"] | PaceOpen | PaceClosed'
+Pace: TypeAlias = 'Literal["interactive", "tenants"] | PaceOpen | PaceClosed'
 """When requests are issued."""
 
 
@@ -344,37 +344,62 @@ class Handle(TypedDict):
     """`pages_written` and `pages_moved` over `pages_written`. Null if the host wrote nothing with it."""
 
 
-class Wear(TypedDict):
-    """Wear since the drive was new, preconditioning and warm-up included."""
+class Tenant(TypedDict):
+    """A tenant since measuring began: one of several workloads at once."""
 
-    erases_per_block: ErasesPerBlock
-    """Erases of each block."""
-    blocks_worn_out: int | None
-    """Blocks retired. Null in a replay."""
-    host_pages_written: int | None
-    """Pages that the host asked to write, preconditioning included. Counts a page once for each request that
-    touches it, however small. Null in a replay."""
-    host_bytes_written: int | None
-    """Bytes of the writes that succeeded, preconditioning included: what an endurance in bytes or drive writes
-    counts. Null in a replay."""
-    endurance_efficiency: float | None
-    """Host pages written over all page programs that the flash's rated cycles allow. Null if blocks do not wear
-    out."""
+    name: str
+    """Its name."""
+    workload: str
+    """Its workload in words."""
+    pace: Pace
+    """When it issued requests."""
+    first_page: int
+    """The first logical page of its namespace."""
+    pages: int
+    """Pages of its namespace."""
+    handle: int | None
+    """The placement handle of its requests. Null where they name the streams of its workload."""
+    priority: Priority
+    """The class of its queue."""
+    requests: Requests
+    """Its requests by kind."""
+    throughput: Throughput
+    """Rates, over the time from the start of measuring to the end of its latest request."""
+    response_time_ns: Times
+    """Times from the arrival of a request to its completion, queueing included."""
+    service_time_ns: Times
+    """Times from the moment when the drive accepts a request to its completion."""
+    pages_read: int
+    """Pages that its requests asked to read. Counts a page once for each request that touches it."""
+    pages_written: int
+    """Pages that its requests asked to write. Counts a page once for each request that touches it."""
+    pages_into_flash: int
+    """Pages of its namespace that were programmed with data of the host."""
+    pages_moved: int
+    """Pages of its namespace that cleaning, merging, padding or wear levelling moved."""
+    pages_moved_for: list[int]
+    """`pages_moved` by the tenant that had written last, in the order of the tenants: its writes made the room
+    necessary."""
+    write_amplification: float | None
+    """`pages_into_flash` and `pages_moved` over `pages_written`. Null if it wrote nothing."""
+    alone: Alone | None
+    """The same tenant alone on the drive. Null where that was not played."""
+    slowdown: Slowdown | None
+    """How much slower it was among the others. Null where it was not played alone."""
 
 
-class ErasesPerBlock(TypedDict):
-    """Erases of a block."""
+Priority: TypeAlias = Literal["urgent", "high", "medium", "low"]
+"""The priority class of a submission queue (NVM Express Base 2.1, field QPRIO of Create I/O Submission Queue).
+Only an arbiter that weighs queues looks at it."""
 
-    min: int | None
-    """Erases of the least erased block. Null in a replay."""
-    max: int | None
-    """Erases of the most erased block. Null in a replay."""
-    mean: float | None
-    """Mean over all blocks. Null in a replay."""
-    stdev: float | None
-    """Standard deviation over all blocks. Null in a replay."""
-    coefficient_of_variation: float | None
-    """`stdev` over `mean`. Null in a replay, and if nothing was erased."""
+
+class Throughput(TypedDict):
+    """Rates over the measured time."""
+
+    iops: float | None
+    """Reads and writes per second. Null if no time passed."""
+    bytes_per_s: float | None
+    """Bytes read and written per second. Null if no time passed."""
 
 
 class Times(TypedDict):
@@ -414,13 +439,63 @@ class LatencySummary(TypedDict):
     """The longest time. Null without a request."""
 
 
-class Throughput(TypedDict):
-    """Rates over the measured time."""
+class Alone(TypedDict):
+    """A tenant alone on the drive: the same namespace, requests, seed and preconditioning, and nobody else."""
 
+    requests: int
+    """Requests completed since measuring began."""
     iops: float | None
     """Reads and writes per second. Null if no time passed."""
-    bytes_per_s: float | None
-    """Bytes read and written per second. Null if no time passed."""
+    response_time_ns: LatencySummary
+    """Times from the arrival of a request to its completion, queueing included, of reads and writes."""
+    write_amplification: float | None
+    """Write amplification by pages. Null if it wrote nothing."""
+    verdict: Verdict
+    """Whether the drive had settled under it alone."""
+
+
+class Slowdown(TypedDict):
+    """A tenant among the others against the same tenant alone: 1 is as fast, 2 takes twice as long."""
+
+    mean_ratio: float | None
+    """Mean response time, over that alone. Null without a time of both."""
+    p99_ratio: float | None
+    """99th percentile of response times, over that alone. Null without a time of both."""
+    iops_ratio: float | None
+    """Reads and writes per second alone, over those among the others. Null without a rate of both."""
+
+
+class Wear(TypedDict):
+    """Wear since the drive was new, preconditioning and warm-up included."""
+
+    erases_per_block: ErasesPerBlock
+    """Erases of each block."""
+    blocks_worn_out: int | None
+    """Blocks retired. Null in a replay."""
+    host_pages_written: int | None
+    """Pages that the host asked to write, preconditioning included. Counts a page once for each request that
+    touches it, however small. Null in a replay."""
+    host_bytes_written: int | None
+    """Bytes of the writes that succeeded, preconditioning included: what an endurance in bytes or drive writes
+    counts. Null in a replay."""
+    endurance_efficiency: float | None
+    """Host pages written over all page programs that the flash's rated cycles allow. Null if blocks do not wear
+    out."""
+
+
+class ErasesPerBlock(TypedDict):
+    """Erases of a block."""
+
+    min: int | None
+    """Erases of the least erased block. Null in a replay."""
+    max: int | None
+    """Erases of the most erased block. Null in a replay."""
+    mean: float | None
+    """Mean over all blocks. Null in a replay."""
+    stdev: float | None
+    """Standard deviation over all blocks. Null in a replay."""
+    coefficient_of_variation: float | None
+    """`stdev` over `mean`. Null in a replay, and if nothing was erased."""
 
 
 class Controller(TypedDict):
@@ -664,7 +739,7 @@ class Made(TypedDict):
     options: dict[str, Any]
     """The options of the run."""
     trace_sha256: str | None
-    """SHA-256 of the trace's file. Null for workloads, and for files beyond 1 GiB."""
+    """SHA-256 of the trace's file. Null for workloads, tenants, and files beyond 1 GiB."""
     command: list[str] | None
     """The command that made it, word by word. Null if a program did."""
     platform: str | None
@@ -748,6 +823,8 @@ class Report(TypedDict):
     """The translation layer. Null in a replay."""
     handles: list[Handle]
     """Handles of flexible data placement since measuring began. Empty unless `placement.policy` is `fdp`."""
+    tenants: list[Tenant]
+    """Tenants since measuring began, in their order. Empty unless several workloads were played at once."""
     wear: Wear
     """Wear since the drive was new."""
     response_time_ns: Times

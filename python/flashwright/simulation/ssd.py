@@ -19,6 +19,7 @@ from flashwright.support.core import _core
 from flashwright.support.files import is_file
 from flashwright.support.progress import Progress
 from flashwright.traces import workloads
+from flashwright.traces.tenants import Played, Tenant, as_played
 
 __all__ = ["Ssd"]
 
@@ -279,7 +280,7 @@ class Ssd:
     @describes_options
     def play(
         self,
-        workload: workloads.Source | str,
+        workload: Played | str | Iterable[Tenant | workloads.Source | str],
         *,
         progress: Callable[[Progress], None] | None = None,
         **settings: Unpack[PlaySettings],
@@ -288,8 +289,10 @@ class Ssd:
 
         Parameters
         ----------
-        workload : Workload, Trace or str
-            What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``.
+        workload : Workload, Trace, Tenants, iterable or str
+            What to play; text as ``--workload`` takes it, or ``"bundled:NAME"``. Several of them, or
+            :class:`~flashwright.traces.tenants.Tenant`, or texts as ``--tenant`` takes them, are played at once, and
+            each alone too, to compare with (``Tenants.of(…, compared=False)`` leaves that out).
         progress : callable, optional
             Called a few times a second.
         **settings
@@ -318,7 +321,7 @@ class Ssd:
         >>> run.write_amplification, run.settled.verdict  # the drive began empty
         (1.0, 'transient')
         """
-        source = workloads.find(workload) if isinstance(workload, str) else workload
+        source = as_played(workload)
         made = RunSettings(**settings)
         return Run.create(self.toml, self.preconditioning or "empty", source, made).go(
             progress=progress

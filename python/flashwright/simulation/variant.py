@@ -21,7 +21,7 @@ from flashwright.simulation.run_keys import WORKLOAD, as_source, as_time_scale, 
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
 from flashwright.support.names import told_apart
-from flashwright.traces import workloads
+from flashwright.traces.tenants import Played
 
 __all__ = [
     "OF_RUN",
@@ -47,7 +47,7 @@ class Variant:
     ----------
     ssd : Ssd
         Its drive.
-    source : Workload or Trace
+    source : Workload, Trace or Tenants
         What is played.
     settings : RunSettings
         All else that makes the run.
@@ -64,7 +64,7 @@ class Variant:
     """
 
     ssd: Ssd
-    source: workloads.Source
+    source: Played
     settings: RunSettings
     varied: Mapping[str, object]
     given: Mapping[str, object] = field(default_factory=dict)
@@ -129,12 +129,13 @@ class Maker:
 
     Examples
     --------
+    >>> from flashwright import workloads
     >>> make = Maker(Ssd.named("default"), workloads.uniform(), RunSettings()).make
     >>> make({"gc.victim": "fifo", "depth": 4}).label
     'gc.victim=fifo, depth=4'
     """
 
-    def __init__(self, ssd: Ssd, source: workloads.Source, settings: RunSettings) -> None:
+    def __init__(self, ssd: Ssd, source: Played, settings: RunSettings) -> None:
         self._base = ssd, source, settings
         self._drives: dict[str, tuple[Ssd, list[str]]] = {}
 

@@ -21,6 +21,7 @@ from flashwright.simulation.variant import Variant
 from flashwright.support.core import _core
 from flashwright.support.digests import digest_of_code, digest_of_file
 from flashwright.sweeps.points import Point
+from flashwright.traces.tenants import Played, Tenants
 from flashwright.traces.workloads import Trace, Workload
 
 __all__ = ["code", "play", "point_of", "sharing"]
@@ -29,6 +30,7 @@ _MODULES = (
     "flashwright.simulation.run",
     "flashwright.simulation.results",
     "flashwright.traces.sources",
+    "flashwright.traces.tenants",
     "flashwright.traces.workloads",
     "flashwright.sweeps.run_point",
 )
@@ -80,6 +82,14 @@ def point_of(variant: Variant, label: str) -> Point:
     whereabouts: dict[str, str] = {}
     if isinstance(variant.source, Workload):
         source = {"workload": variant.source.spec}
+    elif isinstance(variant.source, Tenants):
+        if variant.source.traces:
+            raise SweepError(
+                f"{label}: found a trace among the tenants, expected workloads",
+                "compare() plays tenants with traces; a sweep keeps its runs under a hash of what produced them",
+            )
+        texts = [tenant.text for tenant in variant.source.all]
+        source = {"tenants": texts, "compared": variant.source.compared}
     else:
         trace = variant.source
         # Not under which folder: the same file elsewhere is the same trace.
@@ -141,9 +151,11 @@ def play(
         raise SweepError(
             f"found another version of the simulator here (digest {code()}), expected {made_by}"
         )
-    played: Workload | Trace
+    played: Played
     if "workload" in source:
         played = Workload(source["workload"])
+    elif "tenants" in source:
+        played = Tenants.of(source["tenants"], compared=source["compared"])
     else:
         options = {key: value for key, value in source.items() if key != "digest"}
         devices = options["devices"]

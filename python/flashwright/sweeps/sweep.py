@@ -28,7 +28,8 @@ from flashwright.sweeps.file import of_file, read
 from flashwright.sweeps.points import Outcome, Point, Store
 from flashwright.sweeps.result import FIGURES, Case, Summary, SweepResult
 from flashwright.sweeps.run_point import point_of, sharing
-from flashwright.traces import workloads
+from flashwright.traces.tenants import Played, Tenant, as_played
+from flashwright.traces.workloads import Source
 
 __all__ = [
     "FIGURES",
@@ -240,7 +241,7 @@ def _refused(cases: Sequence[Case], store: Store) -> dict[str, Outcome]:
 @checked()
 def sweep(
     ssd: Ssd,
-    workload: workloads.Source | str,
+    workload: Played | str | Sequence[Tenant | Source | str],
     grid: Mapping[str, Sequence[object]] | None = None,
     *,
     points: Sequence[Mapping[str, object]] = (),
@@ -257,8 +258,8 @@ def sweep(
     ----------
     ssd : Ssd
         The drive.
-    workload : Workload, Trace or str
-        What to play.
+    workload : Workload, Trace, Tenants, sequence or str
+        What to play, as :meth:`Ssd.play` takes it; of tenants only workloads.
     grid : mapping, optional
         Values to try, by key, as :func:`~flashwright.simulation.compare.compare` takes them.
     points : sequence of mappings, optional
@@ -295,7 +296,7 @@ def sweep(
     >>> greedy.figures["write_amplification"].mean < fifo.figures["write_amplification"].mean
     True
     """
-    source = workloads.find(workload) if isinstance(workload, str) else workload
+    source = as_played(workload)
     expect_run_count([grid or {}], len(points), seeds if isinstance(seeds, int) else len(seeds))
     numbers = range(1, seeds + 1) if isinstance(seeds, int) else seeds
     if not numbers or (grid is not None and not all(grid.values())):

@@ -29,7 +29,7 @@ pub fn play<A: Application>(
 ) {
     loop {
         match system.next(Nanos(device.now)).unwrap() {
-            Next::Submit(request) => {
+            Next::Submit(request) | Next::Arrived(request) => {
                 seen(system, device.now, &request, false);
                 let tag = device.requests.len() as u64;
                 let end = device.now + device.latency + 10 * u64::from(request.sectors);

@@ -5,7 +5,7 @@ use super::snapshots::Snapshots;
 use super::{Closeup, RequestColumns, RequestWindow, Tally, in_pairs};
 use crate::energy::Joules;
 use flashwright_block::{BlockDevice, Completion};
-use flashwright_ftl::{Cause, Counters, OpKind};
+use flashwright_ftl::{Cause, Counters, OpKind, OwnerCounts};
 use flashwright_ssd::{BusyTimes, Ssd};
 use serde::{Deserialize, Serialize};
 
@@ -96,8 +96,14 @@ pub(crate) struct Measurement {
     pub windows: Vec<WindowRow>,
     /// Whether nothing is wanted of a request besides counts.
     counts_only: bool,
+    /// Whether more is wanted of it than counts and times.
+    wants_more: bool,
     /// Costs one test per request if no rows are kept.
     kept: Option<Box<Kept>>,
+    /// What each tenant asked for, if there are several.
+    pub tenants: Vec<OfTenant>,
+    /// What each tenant had cost when measuring began.
+    pub owners_start: Vec<OwnerCounts>,
     snapshots: Option<Box<Snapshots>>,
 }
 
@@ -115,6 +121,14 @@ struct Counted {
     energy_nj: u64,
 }
 
+/// What a tenant asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct OfTenant {
+    pub tally: Tally,
+    /// As [`Measurement::pages`].
+    pub pages: [u64; 4],
+}
+
 /// Largest number of windows; beyond it, neighbours are joined and the window length doubles.
 const WINDOWS_MAX: usize = 2000;
 
@@ -128,7 +142,9 @@ impl Measurement {
         window: Window,
         keep_requests: bool,
         closeup: Option<(u64, u64)>,
+        tenants: usize,
     ) -> Self {
+        let wants_more = keep_requests || closeup.is_some() || window != Window::Off || tenants > 0;
         let kept = (keep_requests || closeup.is_some()).then(|| Box::new(Kept::new(first_tag, keep_requests, closeup)));
         let mut measurement = Self {
             tally: Tally::new(ssd.now().0, timed, window != Window::Off),
@@ -139,8 +155,11 @@ impl Measurement {
             window,
             window_start: Counted::default(),
             windows: Vec::new(),
-            counts_only: !timed && kept.is_none() && window == Window::Off,
+            counts_only: !timed && !wants_more,
+            wants_more,
             kept,
+            tenants: vec![OfTenant { tally: Tally::new(ssd.now().0, timed, false), pages: [0; 4] }; tenants],
+            owners_start: ssd.flash().owner_counts().to_vec(),
             snapshots: None,
         };
         measurement.window_start = measurement.counts(ssd);
@@ -187,7 +206,7 @@ impl Measurement {
             self.tally.time(completion);
             self.digest = mix(self.digest, completion.end.0);
         }
-        if self.kept.is_some() || self.window != Window::Off {
+        if self.wants_more {
             self.note_more(completion, ssd);
         }
     }
@@ -197,6 +216,10 @@ impl Measurement {
     fn note_more(&mut self, completion: &Completion, ssd: &Ssd) {
         if let Some(kept) = &mut self.kept {
             kept.keep(completion, ssd.pages_of(&completion.request));
+        }
+        if let Some(of) = self.tenants.get_mut(usize::from(completion.request.queue)) {
+            of.tally.completed(completion);
+            of.pages[completion.request.kind as usize] += u64::from(ssd.pages_of(&completion.request).1);
         }
         let over = match self.window {
             Window::Off => false,
@@ -329,7 +352,7 @@ mod tests {
     /// The moments of snapshots in a run of this many windows; a joined window counts as the windows it was joined
     /// from.
     fn snapshots(ssd: &Ssd, most: usize, windows: u64) -> Vec<u64> {
-        let mut measurement = Measurement::new(ssd, 0, false, Window::Requests(10), false, None);
+        let mut measurement = Measurement::new(ssd, 0, false, Window::Requests(10), false, None, 0);
         measurement.keep_snapshots(most, ssd);
         while measurement.tally.requests < 10 * windows {
             let Window::Requests(length) = measurement.window else { unreachable!("as it was made") };

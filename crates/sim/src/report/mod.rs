@@ -93,6 +93,8 @@ pub struct Report {
     pub scheme: Option<SchemeReport>,
     /// Handles of flexible data placement since measuring began. Empty unless `placement.policy` is `fdp`.
     pub handles: Vec<HandleReport>,
+    /// Tenants since measuring began, in their order. Empty unless several workloads were played at once.
+    pub tenants: Vec<TenantReport>,
     /// Wear since the drive was new.
     pub wear: Wear,
     /// Times from the arrival of a request to its completion, queueing included.

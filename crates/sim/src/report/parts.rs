@@ -6,7 +6,10 @@
 
 use crate::conditioning::Search;
 use crate::latency::LatencySummary;
+use crate::player::Pace;
 use crate::precondition::Preconditioning;
+use crate::settle::Verdict;
+use flashwright_block::Priority;
 use flashwright_host::{DispatchedCounts, Waits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -310,6 +313,77 @@ pub struct HandleReport {
     pub write_amplification: Option<f64>,
 }
 
+/// A tenant since measuring began: one of several workloads at once.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Tenant")]
+pub struct TenantReport {
+    /// Its name.
+    pub name: String,
+    /// Its workload in words.
+    pub workload: String,
+    /// When it issued requests.
+    pub pace: Pace,
+    /// The first logical page of its namespace.
+    pub first_page: u32,
+    /// Pages of its namespace.
+    pub pages: u32,
+    /// The placement handle of its requests. Null where they name the streams of its workload.
+    pub handle: Option<u16>,
+    /// The class of its queue.
+    pub priority: Priority,
+    /// Its requests by kind.
+    pub requests: RequestCounts,
+    /// Rates, over the time from the start of measuring to the end of its latest request.
+    pub throughput: Throughput,
+    /// Times from the arrival of a request to its completion, queueing included.
+    pub response_time_ns: TimesByKind,
+    /// Times from the moment when the drive accepts a request to its completion.
+    pub service_time_ns: TimesByKind,
+    /// Pages that its requests asked to read. Counts a page once for each request that touches it.
+    pub pages_read: u64,
+    /// Pages that its requests asked to write. Counts a page once for each request that touches it.
+    pub pages_written: u64,
+    /// Pages of its namespace that were programmed with data of the host.
+    pub pages_into_flash: u64,
+    /// Pages of its namespace that cleaning, merging, padding or wear levelling moved.
+    pub pages_moved: u64,
+    /// `pages_moved` by the tenant that had written last, in the order of the tenants: its writes made the room necessary.
+    pub pages_moved_for: Vec<u64>,
+    /// `pages_into_flash` and `pages_moved` over `pages_written`. Null if it wrote nothing.
+    pub write_amplification: Option<f64>,
+    /// The same tenant alone on the drive. Null where that was not played.
+    pub alone: Option<AloneReport>,
+    /// How much slower it was among the others. Null where it was not played alone.
+    pub slowdown: Option<Slowdown>,
+}
+
+/// A tenant alone on the drive: the same namespace, requests, seed and preconditioning, and nobody else.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Alone")]
+pub struct AloneReport {
+    /// Requests completed since measuring began.
+    pub requests: u64,
+    /// Reads and writes per second. Null if no time passed.
+    pub iops: Option<f64>,
+    /// Times from the arrival of a request to its completion, queueing included, of reads and writes.
+    pub response_time_ns: LatencySummary,
+    /// Write amplification by pages. Null if it wrote nothing.
+    pub write_amplification: Option<f64>,
+    /// Whether the drive had settled under it alone.
+    pub verdict: Verdict,
+}
+
+/// A tenant among the others against the same tenant alone: 1 is as fast, 2 takes twice as long.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Slowdown {
+    /// Mean response time, over that alone. Null without a time of both.
+    pub mean_ratio: Option<f64>,
+    /// 99th percentile of response times, over that alone. Null without a time of both.
+    pub p99_ratio: Option<f64>,
+    /// Reads and writes per second alone, over those among the others. Null without a rate of both.
+    pub iops_ratio: Option<f64>,
+}
+
 /// Erases of a block.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ErasesPerBlock {
@@ -476,7 +550,7 @@ pub struct Made {
     pub source: serde_json::Value,
     /// The options of the run.
     pub options: serde_json::Value,
-    /// SHA-256 of the trace's file. Null for workloads, and for files beyond 1 GiB.
+    /// SHA-256 of the trace's file. Null for workloads, tenants, and files beyond 1 GiB.
     pub trace_sha256: Option<String>,
     /// The command that made it, word by word. Null if a program did.
     pub command: Option<Vec<String>>,

@@ -3,13 +3,15 @@
 use super::{
     BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HandleReport, HostCounts,
     MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, Report, SchemeReport,
-    SettlingReport, Verify, Wear, by_name, host_layer, ratio, request_counts, run_cost, throughput, times_by_kind,
+    SettlingReport, TenantReport, Verify, Wear, by_name, host_layer, ratio, request_counts, run_cost, throughput,
+    times_by_kind,
 };
 use crate::energy::Joules;
-use crate::measure::{Closeup, Measurement, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
+use crate::measure::{Closeup, Measurement, OfTenant, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
 use crate::simulation::Simulation;
+use crate::tenants::Tenant;
 use flashwright_block::{BlockDevice, Nanos, RequestKind};
-use flashwright_ftl::{Cause, Counters, Ftl, HandleCounts, MappingCache, Merges, OpKind};
+use flashwright_ftl::{Cause, Counters, Ftl, HandleCounts, MappingCache, Merges, OpKind, OwnerCounts};
 use flashwright_nand::{BlockId, ErrorCounts, Lpn};
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 
@@ -110,6 +112,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         buffer: ssd.ram_figures().map(buffer).unwrap_or_default(),
         scheme: Some(SchemeReport { ram_bytes: figures.ram_bytes, extra: by_name(figures.extra) }),
         handles: handles(ssd),
+        tenants: tenants(simulation),
         wear: wear(simulation, erases),
         response_time_ns: times_by_kind(tally, Times::response),
         service_time_ns: times_by_kind(tally, Times::service),
@@ -229,6 +232,39 @@ fn mapping_cache(cache: MappingCache) -> MappingCacheCounts {
 
 pub(super) fn handles(ssd: &Ssd) -> Vec<HandleReport> {
     ssd.figures().handles.into_iter().enumerate().map(handle).collect()
+}
+
+fn tenants(simulation: &Simulation) -> Vec<TenantReport> {
+    let (measured, counts) = (simulation.measurement(), simulation.ssd().flash().owner_counts());
+    let costs = counts.iter().zip(&measured.owners_start).map(|(now, before)| now.since(before));
+    let tenants = &simulation.settings().tenants;
+    let report = |((tenant, asked), cost): ((&Tenant, &OfTenant), OwnerCounts)| {
+        let (tenant, tally) = (tenant.clone(), &asked.tally);
+        let pages_moved = cost.pages_moved_for.iter().sum::<u64>();
+        TenantReport {
+            name: tenant.name,
+            workload: tenant.workload,
+            pace: tenant.pace,
+            first_page: tenant.first_page,
+            pages: tenant.pages,
+            handle: tenant.handle,
+            priority: tenant.priority,
+            requests: request_counts(tally),
+            throughput: throughput(tally),
+            response_time_ns: times_by_kind(tally, Times::response),
+            service_time_ns: times_by_kind(tally, Times::service),
+            pages_read: asked.pages[RequestKind::Read as usize],
+            pages_written: asked.pages[RequestKind::Write as usize],
+            pages_into_flash: cost.pages_written,
+            pages_moved,
+            // Nobody wrote only before the first request.
+            pages_moved_for: cost.pages_moved_for[..tenants.len()].to_vec(),
+            write_amplification: ratio(cost.pages_written + pages_moved, asked.pages[RequestKind::Write as usize]),
+            alone: None,
+            slowdown: None,
+        }
+    };
+    tenants.iter().zip(&measured.tenants).zip(costs).map(report).collect()
 }
 
 fn handle((number, counts): (usize, HandleCounts)) -> HandleReport {

@@ -104,7 +104,7 @@ impl Simulation {
         let ssd = self.ssd();
         let mut config = ssd.config().clone().into_written();
         let by_workload = self.conditioning.is_some();
-        let takes_time = by_workload && !self.machine.is_timeless();
+        let takes_time = by_workload && (self.settling_takes_time() || config.gc.schedule.needs_time());
         let is_large = ssd.flash().geometry().pages() > PAGES_MAX;
         let changes_nothing = self.settings.precondition == Precondition::Empty;
         if is_large || changes_nothing || takes_time || config.recovery.can_mount() || ssd.has_foreign_policies() {

@@ -267,6 +267,7 @@ impl TraceReader {
             stream: record.stream,
             kind: record.kind,
             fua: record.fua,
+            ..Request::default()
         }
     }
 

@@ -28,7 +28,7 @@ _Device = Annotated[
 
 
 # One run of many is not looked at closely.
-_RunOptions = Annotated[RunOptions, LeftOut("closeup", "snapshots")]
+_RunOptions = Annotated[RunOptions, LeftOut("closeup", "snapshots", "tenant", "no_alone")]
 
 
 app = typer.Typer(

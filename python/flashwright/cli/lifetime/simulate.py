@@ -33,7 +33,7 @@ from flashwright.support.core import _core
 __all__ = ["forecast", "simulate"]
 
 # The drive's end ends the run, and nobody knows beforehand which request that is.
-_RunOptions = Annotated[RunOptions, LeftOut("requests", "closeup")]
+_RunOptions = Annotated[RunOptions, LeftOut("requests", "closeup", "tenant", "no_alone")]
 # A minute is as long as people wait, and reading a trace and filling the drive take some of it; half of the rest goes
 # to the first answer, which large drives need to settle.
 _TIME_LIMIT_S, _EVEN_SHARE = 45.0, 0.5

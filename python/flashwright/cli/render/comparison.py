@@ -8,7 +8,15 @@ from typing import Any
 
 from flashwright.cli.render import units
 from flashwright.cli.render.fit import Column, Table
-from flashwright.cli.render.page import console, grid, pace, plain_table, precondition, warnings
+from flashwright.cli.render.page import (
+    console,
+    grid,
+    pace,
+    plain_table,
+    precondition,
+    tenants,
+    warnings,
+)
 from flashwright.simulation.over_seeds import groups_of
 from flashwright.simulation.parts import amplifications_differ
 from flashwright.simulation.results import RunResult, Runs
@@ -174,6 +182,8 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
     out.print(grid([*head, ("seed", str(runs[0]["seed"])), *warnings(results)]))
     wanted = [column for column in _comparison(table_ram) if column.wanted(runs)]
     out.print(_side_by_side(results, wanted))
+    for table in tenants(results):
+        out.print(table)
     if table_ram and (note := _ram_note(runs)):
         out.print(note)
     for labels in _alike(results):

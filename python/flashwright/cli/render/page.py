@@ -25,6 +25,7 @@ __all__ = [
     "plain_table",
     "precondition",
     "show_run",
+    "tenants",
     "times",
     "warned_rows",
     "warnings",
@@ -97,6 +98,7 @@ def show_run(result: RunResult) -> None:
         _figures(result),
         _operations(result),
         _times(result),
+        *tenants([result]),
         host_layers(result.json["host_layers"]),
         _foot(result),
     ):
@@ -187,6 +189,8 @@ def _program(figures: dict[str, float]) -> str:
 
 def pace(pace: Mapping[str, Any] | str) -> str:
     """When requests were issued."""
+    if pace == "tenants":
+        return "each tenant's own"
     if isinstance(pace, str):
         return "the program's own: its threads wait for the drive"
     if "closed" in pace:
@@ -422,6 +426,66 @@ def _times(result: RunResult) -> RenderableType | None:
     if not response["all"]["count"]:
         return None
     return times("response time", [(kind, response[kind]) for kind in ("all", "read", "write")])
+
+
+def tenants(results: Sequence[RunResult]) -> Iterator[RenderableType]:
+    """What each of several workloads had, and what it cost; then, of one run, its times by kind of request."""
+    rows: list[tuple[str, Mapping[str, Any], int]] = [
+        (
+            f"{result.label}: " if len(results) > 1 else "",
+            tenant,
+            result.json["drive"]["logical_pages"],
+        )
+        for result in results
+        if result.json["drive"] is not None
+        for tenant in result.json["tenants"]
+    ]
+    if not rows:
+        return
+    table = plain_table(
+        Column("tenant", 100, number=False),
+        Column("pace", 60, number=False),
+        Column("share", 50),
+        Column("requests", 75),
+        Column("IOPS", 95),
+        Column("WA", 90),
+        Column("moved", 55),
+        Column("slower: mean", 97),
+        Column("p99", 98),
+        Column("IOPS alone/here", 96),
+    )
+    for before, tenant, logical in rows:
+        slowdown = tenant["slowdown"] or dict.fromkeys(("mean_ratio", "p99_ratio", "iops_ratio"))
+        table.add_row(
+            before + tenant["name"],
+            _tenant_pace(tenant),
+            units.share(tenant["pages"] / logical),
+            units.count(
+                sum(tenant["requests"][kind] for kind in ("read", "write", "trim", "flush"))
+            ),
+            units.count(tenant["throughput"]["iops"]),
+            units.number(tenant["write_amplification"]),
+            units.count(tenant["pages_moved"]),
+            *(
+                units.number(slowdown[name], 2)
+                for name in ("mean_ratio", "p99_ratio", "iops_ratio")
+            ),
+        )
+    yield table
+    kinds = [
+        (f"{tenant['name']}, {kind}s", tenant["response_time_ns"][kind])
+        for _, tenant, _ in rows
+        for kind in ("read", "write")
+    ]
+    if len(results) == 1 and any(found["count"] for _, found in kinds):
+        yield times("tenant", kinds)
+
+
+def _tenant_pace(tenant: Mapping[str, Any]) -> str:
+    """When a tenant issued requests, in a word or two."""
+    if "closed" in tenant["pace"]:
+        return f"{units.count(tenant['pace']['closed']['depth'])} outstanding"
+    return "at arrival times"
 
 
 # Figures of times by how much they are missed, in the order in which they stand.

@@ -24,6 +24,7 @@ from flashwright.simulation.pages.keyfigures import (
 )
 from flashwright.simulation.pages.means import firsts, over_seeds, seeded, table_of
 from flashwright.simulation.pages.settled import settled_badge, tiles_of, warnings_of
+from flashwright.simulation.pages.tenants import tenant_table
 from flashwright.simulation.pages.view import RunView, dig, number
 
 __all__ = ["RunsPage", "write_report"]
@@ -116,6 +117,7 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
         key_figures=table_of(groups) if groups else key_figures(runs),
         meanings=_meanings(runs, badges),
         all_figures=all_figures(runs),
+        tenants=tenant_table(all_runs),
         settings=settings,
         differ=differ,
         notes=[

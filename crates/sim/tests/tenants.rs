@@ -1,0 +1,309 @@
+//! Several workloads at once: one that has the drive to itself is the run of its workload, what tenants did adds up to what the
+//! drive did, and a tenant alone asks for what it asks for among others.
+
+#![allow(clippy::unwrap_used)] // helpers of tests count as library code
+
+use flashwright_block::Priority;
+use flashwright_sim::{
+    NamespaceSize, Pace, RunOptions, RunReport, Search, Simulation, SourceSpec, TenantSpec, TenantsSpec, TraceSpec,
+    Verdict,
+};
+use flashwright_ssd::{Config, DriveConfig, Ssd};
+use flashwright_workload::trace::{AddressMap, TraceOptions};
+use std::fmt::Write as _;
+
+const SMALL: &str = "[geometry]\nchannels = 2\ndies-per-channel = 1\nblocks-per-plane = 64\npages-per-block = 32\n\
+                     [capacity]\nutilization = 0.8\n";
+
+fn config(settings: &[&str]) -> DriveConfig {
+    let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
+    Config::from_toml(SMALL, "test").unwrap().with_settings(&settings).unwrap()
+}
+
+fn generated(spec: &str) -> SourceSpec {
+    SourceSpec::Workload(spec.parse().unwrap())
+}
+
+/// Writes of 4 KiB, one a millisecond.
+fn trace(name: &str, requests: u64) -> SourceSpec {
+    let path = std::env::temp_dir().join(format!("flashwright-tenants-{name}-{}.spc", std::process::id()));
+    let mut text = String::new();
+    for n in 0..requests {
+        writeln!(text, "0,{},4096,w,{:.6}", n * 7919 % 500 * 8, n as f64 * 1e-3).unwrap();
+    }
+    std::fs::write(&path, text).unwrap();
+    let (options, addresses) = (TraceOptions::default(), AddressMap::WrapFew);
+    SourceSpec::Trace(TraceSpec { path, name: name.into(), options, addresses, repeat: 1 })
+}
+
+fn tenant(source: SourceSpec) -> TenantSpec {
+    TenantSpec {
+        name: String::new(),
+        source,
+        depth: None,
+        time_scale: None,
+        size: NamespaceSize::Rest,
+        handle: None,
+        priority: Priority::Medium,
+    }
+}
+
+fn mix(specs: &[&str]) -> Vec<TenantSpec> {
+    specs.iter().map(|spec| tenant(generated(spec))).collect()
+}
+
+fn together(all: Vec<TenantSpec>) -> SourceSpec {
+    SourceSpec::Tenants(TenantsSpec { all, alone: None })
+}
+
+fn options(precondition: &str, requests: Option<u64>) -> RunOptions {
+    RunOptions {
+        precondition: Some(precondition.into()),
+        requests,
+        seed: flashwright_sim::SeedOption(3),
+        verify: true,
+        keep_requests: true,
+        ..RunOptions::default()
+    }
+}
+
+fn begun(
+    config: &DriveConfig,
+    spec: &SourceSpec,
+    options: &RunOptions,
+) -> Result<(Simulation, flashwright_sim::Source), String> {
+    let ssd = Ssd::new(config, options.seed(), options.verifies()).map_err(|error| error.to_string())?;
+    let source = spec.open(&ssd, options.seed()).map_err(|error| error.to_string())?;
+    let run = options.run(ssd, spec, &source).map_err(|error| error.to_string())?;
+    Ok((run, source))
+}
+
+fn played(config: &DriveConfig, spec: &SourceSpec, options: &RunOptions) -> (Simulation, RunReport) {
+    let (mut run, mut source) = begun(config, spec, options).unwrap();
+    while !run.step(&mut source, 617).unwrap() {}
+    let report = run.report().unwrap();
+    assert_eq!(report.report.violations.as_deref(), Some(&[][..]));
+    (run, report)
+}
+
+#[test]
+fn a_tenant_with_the_drive_to_itself_is_the_run_of_its_workload() {
+    let drives: [&[&str]; 4] = [
+        &[],
+        &["host.scheduler=deadline"],
+        &["controller.queue-depth=2", "controller.write-buffer.size=64 KiB"],
+        &["timing.model=none"],
+    ];
+    for settings in drives {
+        for spec in
+            ["zipf:write=0.7", "uniform:write=0.6,depth=4", "uniform:write=0.8,rate=900", "mixed:write=0.5,depth=3"]
+        {
+            for precondition in ["empty", "random"] {
+                let (config, options) = (config(settings), options(precondition, Some(3000)));
+                let (_, alone) = played(&config, &generated(spec), &options);
+                let (_, found) = played(&config, &together(mix(&[spec])), &options);
+                assert_eq!(found.report.digest, alone.report.digest, "{settings:?} {spec} {precondition}");
+                let late = RunOptions { warmup: 500, ..options.clone() };
+                let want = played(&config, &generated(spec), &late).1.report.digest;
+                assert_eq!(
+                    played(&config, &together(mix(&[spec])), &late).1.report.digest,
+                    want,
+                    "{settings:?} {spec} warmed up"
+                );
+                assert_eq!(found.report.tenants.len(), 1);
+                assert_eq!(found.report.tenants[0].write_amplification, found.report.write_amplification);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_tenants_did_adds_up_to_what_the_drive_did() {
+    let specs = [
+        "uniform:write=1,depth=6",
+        "sequential:write=0.5,depth=2,size=16KiB",
+        "zipf:write=0.8,rate=700",
+        "uniform:write=0.9,trim=0.05",
+    ];
+    let drives: [&[&str]; 5] = [
+        &[],
+        &["ftl.scheme=dftl"],
+        &["ram.size=128 KiB", "ram.manager=lru"],
+        &["controller.write-buffer.size=64 KiB"],
+        &["ftl.scheme=bast"],
+    ];
+    for settings in drives {
+        let mut all = mix(&specs);
+        all[1].size = NamespaceSize::Share(0.4);
+        all[3].size = NamespaceSize::Pages(300);
+        let (run, found) = played(&config(settings), &together(all), &options("workload", Some(20_000)));
+        let (report, tenants) = (&found.report, &found.report.tenants);
+        let sum = |of: fn(&flashwright_sim::TenantReport) -> u64| tenants.iter().map(of).sum::<u64>();
+        assert_eq!(
+            sum(|t| t.requests.read + t.requests.write + t.requests.trim),
+            report.measured.requests,
+            "{settings:?}"
+        );
+        assert_eq!(sum(|t| t.requests.bytes_written), report.requests.bytes_written, "{settings:?}");
+        assert_eq!(sum(|t| t.pages_written), report.host.pages_written.unwrap(), "{settings:?}");
+        assert_eq!(sum(|t| t.pages_read), report.host.pages_read.unwrap(), "{settings:?}");
+        assert_eq!(sum(|t| t.response_time_ns.all.count), report.response_time_ns.all.count, "{settings:?}");
+        let programs = &report.flash.programs;
+        assert_eq!(sum(|t| t.pages_into_flash), programs.host.unwrap(), "{settings:?}");
+        // Pages of the mapping table are nobody's.
+        let tables =
+            if settings.contains(&"ftl.scheme=dftl") { programs.gc.unwrap() - sum(|t| t.pages_moved) } else { 0 };
+        let moved = programs.gc.unwrap() + programs.merge.unwrap() + programs.padding.unwrap() + programs.wear.unwrap();
+        assert_eq!(sum(|t| t.pages_moved) + tables, moved, "{settings:?}");
+        assert!(sum(|t| t.pages_moved) > 0 || settings.contains(&"ftl.scheme=bast"), "{settings:?}");
+        for each in tenants {
+            assert_eq!(each.pages_moved_for.iter().sum::<u64>(), each.pages_moved, "{settings:?}");
+        }
+        // Each request lies in the namespace of its tenant: as many as it counts.
+        let rows = found.requests.as_ref().unwrap();
+        let pages: Vec<u64> = tenants
+            .iter()
+            .map(|t| {
+                let within = |lpn: u32| lpn >= t.first_page && lpn < t.first_page + t.pages;
+                rows.lpn.iter().filter(|lpn| within(**lpn)).count() as u64
+            })
+            .collect();
+        let requests: Vec<u64> = tenants.iter().map(|t| t.requests.read + t.requests.write + t.requests.trim).collect();
+        assert_eq!(pages, requests, "{settings:?}");
+        let logical = run.ssd().logical_pages();
+        assert_eq!(tenants[1].pages, (f64::from(logical) * 0.4) as u32);
+        assert_eq!((tenants[3].pages, tenants[0].pages), (300, tenants[2].pages));
+        assert!(
+            run.conditioning().unwrap().search() == Search::Settled || settings.contains(&"ftl.scheme=bast"),
+            "{settings:?}"
+        );
+        assert_eq!(report.pace, Pace::Tenants);
+    }
+}
+
+#[test]
+fn the_verdict_is_that_of_the_mix() {
+    let specs = ["uniform:write=1,depth=4", "sequential:write=1,depth=1"];
+    let (_, from_empty) = played(&config(&[]), &together(mix(&specs)), &options("empty", Some(2000)));
+    assert_eq!(from_empty.report.settled.unwrap().verdict, Verdict::Transient);
+    let (_, settled) = played(&config(&[]), &together(mix(&specs)), &options("auto", Some(60_000)));
+    assert_eq!(settled.report.settled.unwrap().verdict, Verdict::Settled);
+    let precondition = settled.report.precondition.unwrap();
+    assert_eq!((precondition.spec.as_str(), precondition.workload.unwrap().ended), ("workload", Search::Settled));
+}
+
+#[test]
+fn a_tenant_alone_asks_for_what_it_asks_for_among_others() {
+    let specs = ["uniform:write=1,depth=6", "zipf:write=0.5,depth=2", "uniform:write=0.9,rate=500"];
+    let (_, all) = played(&config(&[]), &together(mix(&specs)), &options("sequential", Some(9000)));
+    for at in 0..specs.len() {
+        let spec = SourceSpec::Tenants(TenantsSpec { all: mix(&specs), alone: Some(at) });
+        let (among, want) = (&all.report.tenants[at], &all.requests.as_ref().unwrap());
+        let asked = among.requests.read + among.requests.write;
+        let (_, alone) = played(&config(&[]), &spec, &options("sequential", Some(asked)));
+        let silent: Vec<u64> = alone.report.tenants.iter().map(|t| t.requests.read + t.requests.write).collect();
+        assert_eq!(silent.iter().sum::<u64>(), silent[at]);
+        assert_eq!(silent[at], asked);
+        // The same pages, whatever the order in which they complete.
+        let within = |lpn: &&u32| (among.first_page..among.first_page + among.pages).contains(*lpn);
+        let mut wanted: Vec<u32> = want.lpn.iter().filter(within).copied().collect();
+        let mut found = alone.requests.as_ref().unwrap().lpn.clone();
+        wanted.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, wanted, "{}", specs[at]);
+        let means = [&alone.report.tenants[at], among].map(|t| t.response_time_ns.all.mean.unwrap());
+        assert!(means[0] < means[1], "{means:?}");
+    }
+}
+
+#[test]
+fn a_run_with_traces_ends_with_the_last_of_them() {
+    let all =
+        vec![tenant(trace("short", 200)), tenant(generated("uniform:write=0.5,depth=2")), tenant(trace("long", 1000))];
+    let (_, found) = played(&config(&[]), &together(all.clone()), &options("empty", None));
+    let counts: Vec<u64> = found.report.tenants.iter().map(|t| t.requests.read + t.requests.write).collect();
+    assert_eq!((counts[0], counts[2]), (200, 1000));
+    let duration = found.report.measured.duration_ns.unwrap();
+    assert!((999_000_000..1_010_000_000).contains(&duration), "the long one takes 999 ms: {duration}");
+    assert!(counts[1] > 50);
+    // Beforehand they are repeated until the drive has settled, and then begin anew.
+    let (run, found) = played(&config(&[]), &together(all), &options("workload", None));
+    assert_eq!(run.conditioning().unwrap().search(), Search::Settled);
+    let counts: Vec<u64> = found.report.tenants.iter().map(|t| t.requests.write).collect();
+    assert_eq!((counts[0], counts[2]), (200, 1000));
+    for name in ["short", "long"] {
+        let _ = std::fs::remove_file(
+            std::env::temp_dir().join(format!("flashwright-tenants-{name}-{}.spc", std::process::id())),
+        );
+    }
+}
+
+#[test]
+fn handles_and_queues_are_those_of_the_tenants() {
+    let mut all = mix(&["uniform:write=1,depth=2", "uniform:write=1,depth=2"]);
+    (all[0].handle, all[1].handle) = (Some(2), Some(5));
+    let config = config(&["placement.policy=fdp", "geometry.blocks-per-plane=128"]);
+    let (_, found) = played(&config, &together(all), &options("empty", Some(4000)));
+    let (handles, tenants) = (&found.report.handles, &found.report.tenants);
+    assert_eq!(
+        (handles[2].pages_written, handles[5].pages_written),
+        (tenants[0].pages_written, tenants[1].pages_written)
+    );
+    for (handle, tenant) in [(&handles[2], &tenants[0]), (&handles[5], &tenants[1])] {
+        assert_eq!((handle.pages_moved, handle.write_amplification), (tenant.pages_moved, tenant.write_amplification));
+        assert_eq!(handle.pages_moved_for[2], tenant.pages_moved_for[0]);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_in_a_line() {
+    let refused = |all: Vec<TenantSpec>, options: &RunOptions| match begun(&config(&[]), &together(all), options) {
+        Ok(_) => panic!("it was accepted"),
+        Err(error) => error,
+    };
+    let plain = options("empty", None);
+    let sized = |sizes: [NamespaceSize; 2]| {
+        let mut all = mix(&["uniform", "uniform"]);
+        (all[0].size, all[1].size) = (sizes[0], sizes[1]);
+        all
+    };
+    let too_much = refused(sized([NamespaceSize::Share(0.8), NamespaceSize::Share(0.3)]), &plain);
+    assert!(
+        too_much.starts_with("tenants: found namespaces of 3602 pages in all, expected at most the 3276"),
+        "{too_much}"
+    );
+    let nothing = refused(sized([NamespaceSize::Share(1.0), NamespaceSize::Rest]), &plain);
+    assert!(nothing.starts_with("tenant 2: found a namespace without a page"), "{nothing}");
+    let mut twice = mix(&["uniform", "zipf"]);
+    (twice[0].name, twice[1].name) = ("a".into(), "a".into());
+    assert!(refused(twice, &plain).contains("found two of the name \"a\""));
+    let large = config(&["geometry.blocks-per-plane=2048"]);
+    let program = begun(&large, &together(mix(&["uniform", "postmark"])), &plain).err().unwrap();
+    assert!(program.starts_with("tenant 2: found postmark") && program.contains("reacts to the drive"), "{program}");
+    let mut scaled = mix(&["uniform:depth=2"]);
+    scaled[0].time_scale = Some(0.5);
+    assert!(refused(scaled, &plain).contains("time-scale: found one with uniform:depth=2, which has no arrival times"));
+    assert!(refused(mix(&["uniform"; 65]), &plain).starts_with("tenants: found 65, expected 1 to 64"));
+    let depth = RunOptions { depth: Some(4), ..plain.clone() };
+    assert_eq!(
+        refused(mix(&["uniform"]), &depth),
+        "depth: found one, expected none: tenants have a pace each, such as uniform:depth=8"
+    );
+}
+
+#[test]
+fn seeds_of_tenants_differ_and_repeat() {
+    let specs = ["uniform:write=1,depth=2", "uniform:write=1,depth=2"];
+    let rows = |seed: u64| {
+        let options = RunOptions { seed: flashwright_sim::SeedOption(seed), ..options("empty", Some(400)) };
+        let (_, found) = played(&config(&[]), &together(mix(&specs)), &options);
+        let (first, digest) = (found.report.tenants[1].first_page, found.report.digest.unwrap());
+        let lpns = found.requests.unwrap().lpn;
+        let (a, b): (Vec<u32>, Vec<u32>) = lpns.iter().partition(|lpn| **lpn < first);
+        (a, b.into_iter().map(|lpn| lpn - first).collect::<Vec<_>>(), digest)
+    };
+    let (a, b, digest) = rows(7);
+    assert_ne!(a, b);
+    assert_eq!(rows(7), (a, b, digest.clone()));
+    assert_ne!(rows(8).2, digest);
+}
