@@ -18,6 +18,7 @@ pub mod registry;
 mod request;
 mod system;
 mod units;
+mod zone;
 
 pub use beside::Beside;
 pub use data::{Contents, HoldsData};
@@ -30,3 +31,4 @@ pub use request::{
 };
 pub use system::system_says;
 pub use units::{Bytes, Nanos, TIME_MAX, UnitError, grouped, read_share};
+pub use zone::{ZoneError, ZoneRule, ZoneState};

@@ -34,6 +34,7 @@ mod serves_ram;
 mod settings;
 mod slc;
 mod stamps;
+mod zones;
 
 pub use allocation::{Allocation, AllocationOrder};
 pub use cleans_in_steps::CleansInSteps;
@@ -55,6 +56,7 @@ pub use schemes::{Scheme, SchemeName, SchemeSettings};
 pub use serves_ram::{MapCacheView, ServesRam, Watch};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
 pub use slc::{SlcCacheKind, SlcContext, SlcSettings, WhenFull};
+pub use zones::{ZoneAction, ZoneLayout, ZoneLimits, Zones};
 
 use flashwright_nand::{Lpn, Ppn};
 use serde::{Deserialize, Serialize};
