@@ -27,7 +27,8 @@ pub use queue::{Arbiter, ByDirection, DriverQueue, Fifo, Places, Shared, Waiting
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};
 pub use request::{
-    Completion, Effects, Interactive, Next, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError,
+    Completion, Effects, Interactive, Next, Passes, Request, RequestClass, RequestKind, RequestSource, SECTOR_BYTES,
+    SourceError,
 };
 pub use system::system_says;
 pub use units::{Bytes, Nanos, TIME_MAX, UnitError, grouped, read_share};

@@ -23,12 +23,39 @@ pub enum RequestKind {
     Flush = 3,
 }
 
+/// What a request of a kind does, for code to which kinds that do the same are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestClass {
+    /// It returns data.
+    Read,
+    /// It stores data.
+    Write,
+    /// It drops data.
+    Discard,
+    /// It has no addresses.
+    Barrier,
+    /// It changes the state of a zone.
+    Manage,
+}
+
 impl RequestKind {
+    /// What requests of the kind do.
+    #[inline(always)]
+    #[must_use]
+    pub const fn class(self) -> RequestClass {
+        match self {
+            Self::Read => RequestClass::Read,
+            Self::Write => RequestClass::Write,
+            Self::Trim => RequestClass::Discard,
+            Self::Flush => RequestClass::Barrier,
+        }
+    }
+
     /// Whether it reads or writes, so that its time counts as that of a data operation.
     #[inline(always)]
     #[must_use]
     pub fn moves_data(self) -> bool {
-        matches!(self, Self::Read | Self::Write)
+        matches!(self.class(), RequestClass::Read | RequestClass::Write)
     }
 }
 

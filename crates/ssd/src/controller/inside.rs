@@ -4,7 +4,7 @@
 use super::write_buffer::Extent;
 use super::{Controller, Drain, Job, Owner, Stage};
 use flashwright_block::{
-    Arbiter, BlockDevice, Completion, Effects, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+    Arbiter, BlockDevice, Completion, Effects, IoError, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag,
 };
 
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
@@ -237,5 +237,5 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
 }
 
 fn writes(request: &Request) -> bool {
-    matches!(request.kind, RequestKind::Write | RequestKind::Trim)
+    matches!(request.kind.class(), RequestClass::Write | RequestClass::Discard)
 }
