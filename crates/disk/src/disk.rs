@@ -181,6 +181,9 @@ impl Disk {
         if request.kind == RequestKind::Flush {
             return Ok(());
         }
+        if request.kind.is_for_zones() {
+            return Err(IoError::NoZones { kind: request.kind });
+        }
         self.bounds.check(request)?;
         let (first_sector, end_sector) = (request.first_sector, request.end_sector());
         if self.access == Access::ReadOnly && request.kind != RequestKind::Read {
@@ -236,6 +239,7 @@ impl Disk {
             RequestKind::Trim if self.discards => Operation::Discard { offset, bytes },
             RequestKind::Trim => Operation::PunchHole { offset, bytes },
             RequestKind::Flush => Operation::Flush,
+            _ => unreachable!("requests for zones are refused"),
         };
         let (as_hole, wanted) = (!self.discards, load == Load::Wanted);
         let start = self.now();

@@ -12,7 +12,7 @@ use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::settle::Verdict;
 use crate::simulation::Simulation;
-use flashwright_block::{RequestKind, grouped};
+use flashwright_block::{RequestClass, grouped};
 use flashwright_ftl::{Ftl, OpKind};
 use flashwright_nand::Lpn;
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
@@ -147,8 +147,8 @@ fn not_settled(run: &Simulation) -> Option<Warning> {
 /// Requests write parts of pages, so that a page written is less than a page of data.
 fn parts_of_pages(run: &Simulation) -> Option<Warning> {
     let (measured, flash) = (run.measurement(), run.ssd().flash());
-    let (pages, page) = (measured.pages[RequestKind::Write as usize], flash.geometry().page_size());
-    let bytes = measured.tally.bytes[RequestKind::Write as usize];
+    let (pages, page) = (measured.pages_of(RequestClass::Write), flash.geometry().page_size());
+    let bytes = RequestClass::Write.sum(&measured.tally.bytes);
     if bytes == 0 || (pages * page.0) as f64 <= DIFFER_MIN * bytes as f64 {
         return None;
     }
@@ -168,7 +168,7 @@ fn trimmed(run: &Simulation) -> Option<Warning> {
     use Precondition::{LaidOut, Random, Sequential, Steady};
     let spec = run.settings().precondition;
     let is_filled = matches!(spec, Sequential | Random { .. } | Steady | LaidOut);
-    if !is_filled || run.measurement().pages[RequestKind::Trim as usize] == 0 {
+    if !is_filled || run.measurement().pages_of(RequestClass::Discard) == 0 {
         return None;
     }
     let share = 1.0 - logical_pages_with_data(run.ssd()) as f64 / f64::from(run.ssd().logical_pages());
@@ -250,7 +250,7 @@ fn falls_behind(run: &Simulation) -> Option<Warning> {
 fn unmapped_reads(run: &Simulation) -> Option<Warning> {
     let measured = run.measurement();
     let counters = run.ssd().flash().counters().since(&measured.counters_start);
-    let share = counters.reads_unmapped as f64 / measured.pages[0].max(1) as f64;
+    let share = counters.reads_unmapped as f64 / measured.pages_of(RequestClass::Read).max(1) as f64;
     if share <= SHARE_MIN || !run.is_timed() || run.ssd().config().timing.unmapped_read.0 > 0 {
         return None;
     }

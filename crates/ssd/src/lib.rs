@@ -17,6 +17,7 @@ mod laid_out;
 mod memory;
 mod power_loss;
 mod ssd;
+mod zones;
 
 pub use controller::{Controller, ControllerFigures};
 pub use engine::{BusyTimes, ChipFigures};

@@ -23,5 +23,6 @@ mod slc;
 mod soak;
 mod unmapped;
 mod upcoming;
+mod zones;
 
 flashwright_testing::every_file_is_declared!();

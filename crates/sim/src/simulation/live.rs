@@ -12,8 +12,8 @@ use crate::precondition::Precondition;
 use crate::report::{Cost, Ended, LiveFigures, RunReport};
 use crate::warnings;
 use flashwright_block::{
-    BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed,
-    SourceError, Tag,
+    BlockDevice, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES,
+    Seed, SourceError, Tag,
 };
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
@@ -266,7 +266,7 @@ impl LiveRun {
     /// Says once that trims have emptied much of a drive that was filled.
     #[cold]
     fn note_trims(&mut self) {
-        let trimmed = self.run.measurement().pages[RequestKind::Trim as usize];
+        let trimmed = self.run.measurement().pages_of(RequestClass::Discard);
         if trimmed < self.look_at_trims {
             return;
         }
