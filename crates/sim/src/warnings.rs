@@ -12,7 +12,7 @@ use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::settle::Verdict;
 use crate::simulation::Simulation;
-use flashwright_block::{RequestClass, grouped};
+use flashwright_block::{RequestClass, ZoneRule, grouped};
 use flashwright_ftl::{Ftl, OpKind};
 use flashwright_nand::Lpn;
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
@@ -80,6 +80,7 @@ const RULES: &[fn(&Simulation) -> Option<Warning>] = &[
     depth_beyond_queue,
     small_footprint,
     handles_unnamed,
+    zones_refused,
     reserved_blocks,
     planes_in_turn,
     little_measured,
@@ -200,6 +201,22 @@ fn handles_unnamed(run: &Simulation) -> Option<Warning> {
         "a workload or trace that names streams, such as streams=class"
     };
     Some(warning("handles-unnamed", text, Some(mend.to_owned())))
+}
+
+/// Requests broke the rules of zones.
+fn zones_refused(run: &Simulation) -> Option<Warning> {
+    let refusals = run.ssd().figures().zones?.refusals;
+    let all: u64 = refusals.iter().sum();
+    let (rule, most) = ZoneRule::ALL.iter().zip(refusals).max_by_key(|(_, count)| *count)?;
+    (all > 0).then(|| {
+        let text = format!(
+            "{} requests were refused and count in no figure, {} of them because {}",
+            grouped(all),
+            grouped(most),
+            rule.says()
+        );
+        warning("zones-refused", text, Some("--workload zones, or a trace of a zoned drive".to_owned()))
+    })
 }
 
 /// The trace left most of an empty drive erased, and all of that served as spare space.

@@ -69,16 +69,23 @@ fn of_settings(config: &DriveConfig) -> Vec<SettingError> {
             ("ram.manager", config.ram.manager.is_some(), "\"none\"", "chips.write-ram is the RAM of such a drive"),
             ("host.scheduler", !config.host.stack.scheduler.0.is_empty(), "\"none\"", "the host keeps the order"),
             (
-                "controller",
-                !config.controller.is_off(),
-                "none of its settings",
+                "controller.write-buffer.size",
+                config.controller.write_buffer.size.0 > 0,
+                "\"0 B\"",
                 "chips.write-ram is the RAM of such a drive",
             ),
+            (
+                "controller.read-buffer.size",
+                config.controller.read_buffer.size.0 > 0,
+                "\"0 B\"",
+                "it would not know what a reset clears",
+            ),
+            ("controller.command-limit", config.controller.command_limit.0 > 0, "\"0 B\"", "an append is not cut"),
         ];
         for (key, is_there, expected, instead) in before {
             if is_there {
                 let what = format!(
-                    "found one before ftl.scheme = {name:?}, expected {expected}: it would change the order of writes; {instead}"
+                    "found one with ftl.scheme = {name:?}, expected {expected}: zones take writes in order; {instead}"
                 );
                 problems.push(SettingError { key: key.to_owned(), what });
             }

@@ -3,11 +3,12 @@
 
 use crate::common::*;
 use flashwright_block::{
-    BlockDevice, HoldsData, IoError, Nanos, Request, RequestKind, Rng, Seed, ZoneRule, ZoneState, below, chance,
+    BlockDevice, Completion, HoldsData, IoError, Nanos, Request, RequestClass, RequestKind, Rng, Seed, ZoneRule,
+    ZoneState, below, chance,
 };
 use flashwright_ftl::{Cause, OpKind, ZoneAction, Zones};
 use flashwright_nand::{Condition, Lpn};
-use flashwright_ssd::{Keeps, Ssd};
+use flashwright_ssd::{Controller, Keeps, Ssd};
 use std::collections::BTreeSet;
 
 /// Drives of one to four planes; zones of one row of blocks, of several, of part of a block, narrower than the drive.
@@ -227,6 +228,67 @@ fn bytes_come_back_from_where_an_append_went() {
     }
 }
 
+/// A controller before the zones keeps the order of requests, and tells where appends went and what resets cleared.
+#[test]
+fn requests_behind_a_controller_end_as_the_table_says() {
+    let (_, mut settings) = drives().swap_remove(4);
+    settings.extend(
+        ["controller.interface-rate=\"300 MB/s\"", "controller.read-overhead=3 us", "controller.write-overhead=5 us"]
+            .map(str::to_owned),
+    );
+    let config = config(&settings);
+    let ssd = Ssd::new(&config, Seed(3), Keeps::Bytes).unwrap();
+    let (mut twin, mut rng, per_page) = (table(&ssd).clone(), Seed(13).stream("controller"), ssd.sectors_per_page());
+    let mut drive = Controller::new(&config.controller, Seed(1), ssd);
+    let mut refused = 0;
+    for round in 0..600u64 {
+        let mut asked = Vec::new();
+        for _ in 0..1 + round % 6 {
+            // What was asked before has not reached the drive yet: the twin says where zones stand.
+            let zone = below(&mut rng, u64::from(twin.layout().count)) as u32;
+            let (start, written) = (twin.layout().start(zone), twin.written(zone));
+            let kinds = [
+                RequestKind::Write,
+                RequestKind::Append,
+                RequestKind::Append,
+                RequestKind::ZoneReset,
+                RequestKind::ZoneFinish,
+            ];
+            let kind = kinds[below(&mut rng, 5) as usize];
+            let count = if kind.class() == RequestClass::Manage { 0 } else { 1 + below(&mut rng, 30) as u32 };
+            let first = start + if kind == RequestKind::Write { written.min(twin.layout().size - count) } else { 0 };
+            let request = Request { arrival: drive.now(), ..pages(drive.device(), kind, first, count) };
+            let cleared = twin.written(zone);
+            let says = expected(&mut twin, &request, per_page);
+            let data = if count > 0 { vec![round as u8; request.data_bytes()] } else { Vec::new() };
+            asked.push((drive.submit_with(request, &data).unwrap(), request, says, cleared));
+        }
+        let mut done = Completion::default();
+        while drive.wait(Nanos(u64::MAX), &mut done).unwrap() {
+            let at = asked.iter().position(|(tag, ..)| *tag == done.tag).unwrap();
+            let (_, request, says, cleared) = asked.swap_remove(at);
+            match (says, &done.result) {
+                (Ok(Some(first)), Ok(())) => {
+                    assert_eq!(done.request.first_sector, u64::from(first) * per_page, "{request:?}")
+                }
+                (Ok(None), Ok(())) if request.kind == RequestKind::ZoneReset => {
+                    assert_eq!(u64::from(done.request.sectors), u64::from(cleared) * per_page);
+                }
+                (Ok(None), Ok(())) => {}
+                (Err(rule), Err(error)) => {
+                    assert!(matches!(**error, IoError::Zone(found) if found.rule == rule), "{request:?}: {error}");
+                    refused += 1;
+                }
+                (says, found) => panic!("{request:?} ended as {found:?}, expected {says:?}"),
+            }
+        }
+        assert!(asked.is_empty());
+        assert_eq!(*table(drive.device()), twin, "round {round}");
+    }
+    assert!(refused > 50, "{refused}");
+    assert_eq!(drive.device().audit(), []);
+}
+
 /// What is no request of zones, or not of whole pages, is refused in a line.
 #[test]
 fn requests_off_the_pages_and_on_drives_without_zones_fail_in_a_line() {
@@ -275,10 +337,15 @@ fn settings_that_contradict_each_other_are_told_in_a_line_each() {
         ),
         (
             &["ram.manager=lru", "ram.size=64 KiB"],
-            "ram.manager: found one before ftl.scheme = \"zoned\", expected \"none\"",
+            "ram.manager: found one with ftl.scheme = \"zoned\", expected \"none\"",
         ),
-        (&["host.scheduler=deadline"], "host.scheduler: found one before ftl.scheme = \"zoned\""),
-        (&["controller.interface-rate=\"300 MB/s\""], "controller: found one before ftl.scheme = \"zoned\""),
+        (&["host.scheduler=deadline"], "host.scheduler: found one with ftl.scheme = \"zoned\""),
+        (
+            &["controller.write-buffer={size=\"8 KiB\"}"],
+            "controller.write-buffer.size: found one with ftl.scheme = \"zoned\", expected \"0 B\"",
+        ),
+        (&["controller.read-buffer={size=\"8 KiB\"}"], "controller.read-buffer.size: found one with"),
+        (&["controller.command-limit=\"4 KiB\""], "controller.command-limit: found one with"),
     ] {
         let found = of(more);
         assert!(found.contains(says) && found.lines().count() == 1, "{more:?}: {found}");

@@ -328,7 +328,7 @@ pub struct ZonesReport {
     pub finishes: u64,
     /// Pages programmed to finish zones since measuring began; `flash.programs.padding` counts them too.
     pub pages_padded: u64,
-    /// Requests refused since measuring began, by the rule that they would have broken; they count in no other figure.
+    /// Requests refused since measuring began, by the rule that they would have broken. No other figure counts them.
     pub refusals: BTreeMap<String, u64>,
     /// Times of resets from the moment when the drive accepts one to its completion; the erases follow behind.
     pub reset_time_ns: LatencySummary,

@@ -433,7 +433,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         let command = self.commands[slot as usize];
         let (order, extent) = (command.order, command.extent());
         match command.request.kind.class() {
-            RequestClass::Barrier => self.writers.push_back(slot),
+            RequestClass::Barrier | RequestClass::Manage => self.writers.push_back(slot),
             _ if command.request.sectors == 0 => return self.finish(slot),
             RequestClass::Read => {
                 self.unsettled.add(Claim { order, extent, writes: false });
@@ -442,7 +442,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
                 }
                 return;
             }
-            RequestClass::Write | RequestClass::Discard | RequestClass::Manage => {
+            RequestClass::Write | RequestClass::Discard => {
                 self.unsettled.add(Claim { order, extent, writes: true });
                 self.writers.push_back(slot);
             }
