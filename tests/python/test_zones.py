@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli
-from flashwright import Ssd
+from flashwright import Ssd, workloads
 
 ZONED = {
     "geometry.blocks-per-plane": 32,
@@ -64,7 +64,7 @@ def test_a_trace_that_breaks_the_rules_is_counted(tmp_path: Path) -> None:
             for at, (offset, kind) in enumerate(rows)
         )
     )
-    run = drive().precondition("empty").play(str(trace), verify=True)
+    run = drive().precondition("empty").play(workloads.trace(trace), verify=True)
     assert run.json["zones"]["refusals"]["not_at_write_pointer"] == 2
     assert run.json["host"]["pages_written"] == 2 and run.json["host"]["pages_read"] == 1
     warned = {each["code"]: each for each in run.json["warnings"]}

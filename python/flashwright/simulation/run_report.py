@@ -362,11 +362,34 @@ class Zones(TypedDict):
     pages_padded: int
     """Pages programmed to finish zones since measuring began; `flash.programs.padding` counts them too."""
     refusals: dict[str, int]
-    """Requests refused since measuring began, by the rule that they would have broken. No other figure counts them."""
+    """Requests refused since measuring began, by the rule that they would have broken. No other figure counts
+    them."""
     reset_time_ns: LatencySummary
     """Times of resets from the moment when the drive accepts one to its completion; the erases follow behind."""
     finish_time_ns: LatencySummary
     """Times of finishes."""
+
+
+class LatencySummary(TypedDict):
+    """A summary, as the JSON of a run has it. All but `count` in nanoseconds; percentiles are exact to three
+    significant digits."""
+
+    count: int
+    """Requests whose times were measured; 0 if the drive has no timing."""
+    mean: float | None
+    """Mean. Null without a request."""
+    stdev: float | None
+    """Standard deviation. Null without a request."""
+    p50: int | None
+    """The time below or at which half of the requests lie. Null without a request."""
+    p90: int | None
+    """The time below or at which 90 % of the requests lie. Null without a request."""
+    p99: int | None
+    """The time below or at which 99 % of the requests lie. Null without a request."""
+    p99_9: int | None
+    """The time below or at which 99.9 % of the requests lie. Null without a request."""
+    max: int | None
+    """The longest time. Null without a request."""
 
 
 class Wear(TypedDict):
@@ -415,28 +438,6 @@ class Times(TypedDict):
     """Of trims."""
     flush: LatencySummary
     """Of flushes."""
-
-
-class LatencySummary(TypedDict):
-    """A summary, as the JSON of a run has it. All but `count` in nanoseconds; percentiles are exact to three
-    significant digits."""
-
-    count: int
-    """Requests whose times were measured; 0 if the drive has no timing."""
-    mean: float | None
-    """Mean. Null without a request."""
-    stdev: float | None
-    """Standard deviation. Null without a request."""
-    p50: int | None
-    """The time below or at which half of the requests lie. Null without a request."""
-    p90: int | None
-    """The time below or at which 90 % of the requests lie. Null without a request."""
-    p99: int | None
-    """The time below or at which 99 % of the requests lie. Null without a request."""
-    p99_9: int | None
-    """The time below or at which 99.9 % of the requests lie. Null without a request."""
-    max: int | None
-    """The longest time. Null without a request."""
 
 
 class Throughput(TypedDict):

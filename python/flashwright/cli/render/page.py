@@ -346,17 +346,17 @@ def _zones(zones: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     size = units.size(zones["capacity_bytes"])
     yield "zones", f"{units.count(zones['zones'])} of {size}: {', '.join(named)}"
-    done = f"{units.count(zones['resets'])} reset, {units.count(zones['finishes'])} finished"
+    yield "zones reset", units.count(zones["resets"])
     if zones["finishes"]:
-        done += f" with {units.count(zones['pages_padded'])} pages of padding"
-    yield "since the start", done
+        padding = f"{units.count(zones['pages_padded'])} pages of padding"
+        yield "zones finished", f"{units.count(zones['finishes'])}, with {padding}"
     refused = [
         f"{units.count(count)} {rule.replace('_', ' ')}"
         for rule, count in zones["refusals"].items()
         if count
     ]
     if refused:
-        yield "refused", ", ".join(refused)
+        yield "requests refused", ", ".join(refused)
 
 
 def _controller(figures: Mapping[str, Any]) -> str:
