@@ -1,6 +1,6 @@
 //! Devices that keep written bytes.
 
-use crate::{BlockDevice, IoError, Request, RequestKind, SECTOR_BYTES, Tag};
+use crate::{BlockDevice, IoError, Request, RequestClass, SECTOR_BYTES, Tag};
 
 /// What the bytes of writes are like that bring no data of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Request {
     /// # Panics
     /// If `data` does not have the length of the write, or the request is not a write and has data.
     pub fn check_data(&self, data: &[u8]) {
-        let expected = if self.kind == RequestKind::Write { self.data_bytes() } else { 0 };
+        let expected = if self.kind.class() == RequestClass::Write { self.data_bytes() } else { 0 };
         assert!(
             data.len() == expected,
             "a {} of {} sectors came with {} bytes, expected {expected}",

@@ -1,6 +1,6 @@
 //! The block-device interface.
 
-use crate::{Bytes, Completion, Contents, HoldsData, Nanos, Placed, Request, RequestKind, SECTOR_BYTES};
+use crate::{Bytes, Completion, Contents, HoldsData, Nanos, Placed, Request, RequestKind, SECTOR_BYTES, ZoneError};
 
 /// The visible properties of a device: size and grain, but no internals.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,6 +121,15 @@ pub enum IoError {
         first_sector: u64,
         /// One past the last sector requested.
         end_sector: u64,
+    },
+    /// The request breaks a rule of zones.
+    #[error(transparent)]
+    Zone(#[from] ZoneError),
+    /// The request is for zones, and the device has none.
+    #[error("{} refused: the device has no zones", .kind.name())]
+    NoZones {
+        /// The kind of request.
+        kind: RequestKind,
     },
     /// The device can no longer take writes.
     #[error("the drive cannot take this write: {reason}")]

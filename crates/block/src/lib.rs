@@ -19,6 +19,7 @@ pub mod registry;
 mod request;
 mod system;
 mod units;
+mod zone;
 
 pub use beside::Beside;
 pub use data::{Contents, HoldsData};
@@ -28,8 +29,9 @@ pub use queue::{Arbiter, ByDirection, DriverQueue, Fifo, Places, Shared, Waiting
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};
 pub use request::{
-    Completion, Effects, Interactive, Next, Passes, Priority, Request, RequestKind, RequestSource, SECTOR_BYTES,
-    SourceError,
+    Completion, Effects, Interactive, Next, Passes, Priority, Request, RequestClass, RequestKind, RequestSource,
+    SECTOR_BYTES, SourceError,
 };
 pub use system::system_says;
 pub use units::{Bytes, Nanos, TIME_MAX, UnitError, grouped, read_share};
+pub use zone::{ZoneError, ZoneRule, ZoneState};

@@ -22,14 +22,85 @@ pub enum RequestKind {
     Trim = 2,
     /// Make everything acknowledged so far durable.
     Flush = 3,
+    /// Store data at the write pointer of the zone that begins at the first sector. The completion's request has the sector where they
+    /// went in its place.
+    Append = 4,
+    /// Open the zone that begins at the first sector, until it is closed.
+    ZoneOpen = 5,
+    /// Close that zone.
+    ZoneClose = 6,
+    /// Write no more to that zone.
+    ZoneFinish = 7,
+    /// Forget what that zone holds. The completion's request has the sectors that it cleared.
+    ZoneReset = 8,
 }
 
 impl RequestKind {
+    /// The number of kinds.
+    pub const COUNT: usize = 9;
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Read,
+        Self::Write,
+        Self::Trim,
+        Self::Flush,
+        Self::Append,
+        Self::ZoneOpen,
+        Self::ZoneClose,
+        Self::ZoneFinish,
+        Self::ZoneReset,
+    ];
+}
+
+/// What a request of a kind does, for code to which kinds that do the same are alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RequestClass {
+    /// It returns data.
+    Read,
+    /// It stores data.
+    Write,
+    /// It drops data.
+    Discard,
+    /// It has no addresses.
+    Barrier,
+    /// It changes the state of a zone.
+    Manage,
+}
+
+impl RequestClass {
+    /// The sum of what was counted of its kinds.
+    #[must_use]
+    pub fn sum(self, by_kind: &[u64; RequestKind::COUNT]) -> u64 {
+        RequestKind::ALL.iter().zip(by_kind).filter(|(kind, _)| kind.class() == self).map(|(_, count)| count).sum()
+    }
+}
+
+impl RequestKind {
+    /// What requests of the kind do.
+    #[inline(always)]
+    #[must_use]
+    pub const fn class(self) -> RequestClass {
+        match self {
+            Self::Read => RequestClass::Read,
+            Self::Write | Self::Append => RequestClass::Write,
+            Self::Trim => RequestClass::Discard,
+            Self::Flush => RequestClass::Barrier,
+            Self::ZoneOpen | Self::ZoneClose | Self::ZoneFinish | Self::ZoneReset => RequestClass::Manage,
+        }
+    }
+
+    /// Whether only a device with zones takes it.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_for_zones(self) -> bool {
+        self as u8 >= Self::Append as u8
+    }
+
     /// Whether it reads or writes, so that its time counts as that of a data operation.
     #[inline(always)]
     #[must_use]
     pub fn moves_data(self) -> bool {
-        matches!(self, Self::Read | Self::Write)
+        matches!(self.class(), RequestClass::Read | RequestClass::Write)
     }
 }
 
@@ -42,6 +113,11 @@ impl RequestKind {
             Self::Write => "write",
             Self::Trim => "trim",
             Self::Flush => "flush",
+            Self::Append => "append",
+            Self::ZoneOpen => "zone open",
+            Self::ZoneClose => "zone close",
+            Self::ZoneFinish => "zone finish",
+            Self::ZoneReset => "zone reset",
         }
     }
 }
@@ -70,7 +146,7 @@ pub struct Request {
     pub arrival: Nanos,
     /// First sector touched.
     pub first_sector: u64,
-    /// Sectors touched, 0 only for [`RequestKind::Flush`].
+    /// Sectors touched; 0 for [`RequestKind::Flush`] and the management of zones.
     pub sectors: u32,
     /// The process that made the request, if the trace records it; else 0.
     pub process: u32,
@@ -147,7 +223,7 @@ impl AddAssign for Effects {
 pub struct Completion {
     /// The tag that [`crate::BlockDevice::submit`] returned.
     pub tag: Tag,
-    /// The request as it was submitted.
+    /// The request as it was submitted, but for what [`RequestKind::Append`] and [`RequestKind::ZoneReset`] add.
     pub request: Request,
     /// When the device accepted it, that is, when it left the driver's queue.
     pub start: Nanos,

@@ -296,8 +296,9 @@ impl Config {
 /// Pages that the host sees.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // utilisation lies in (0, 1)
 fn logical_pages(config: &Config, layout: &Geometry) -> u32 {
-    match config.capacity.logical {
+    let room = match config.capacity.logical {
         Bytes(0) => ((f64::from(layout.pages()) * config.capacity.utilization) as u32).max(1),
         Bytes(bytes) => u32::try_from(bytes / layout.page_size().0).unwrap_or(u32::MAX).min(layout.pages()),
-    }
+    };
+    config.ftl.scheme.addresses(&config.ftl.schemes, room, layout)
 }

@@ -34,6 +34,7 @@ devices! {
     "samsung-980-pro",
     "hp-fx900",
     "crucial-p1",
+    "wd-zn540",
     "dftl-small-block",
     "dftl-large-block",
     "hu-2012",

@@ -17,7 +17,7 @@ use crate::noise::{Noise, Prepared};
 use crate::ring::{Operation, Ring};
 use flashwright_block::{
     BlockDevice, Bounds, Bytes, Completion, Contents, DeviceInfo, DriverQueue, Effects, HoldsData, IoError, Nanos,
-    Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
+    Request, RequestClass, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -181,6 +181,9 @@ impl Disk {
         if request.kind == RequestKind::Flush {
             return Ok(());
         }
+        if request.kind.is_for_zones() {
+            return Err(IoError::NoZones { kind: request.kind });
+        }
         self.bounds.check(request)?;
         let (first_sector, end_sector) = (request.first_sector, request.end_sector());
         if self.access == Access::ReadOnly && request.kind != RequestKind::Read {
@@ -236,6 +239,7 @@ impl Disk {
             RequestKind::Trim if self.discards => Operation::Discard { offset, bytes },
             RequestKind::Trim => Operation::PunchHole { offset, bytes },
             RequestKind::Flush => Operation::Flush,
+            _ => unreachable!("requests for zones are refused"),
         };
         let (as_hole, wanted) = (!self.discards, load == Load::Wanted);
         let start = self.now();
@@ -382,10 +386,10 @@ impl HoldsData for Disk {
         if self.held.is_none() {
             return Err(IoError::KeepsNoData);
         }
-        let load = match request.kind {
-            RequestKind::Write => Load::Brings(data),
-            RequestKind::Read => Load::Wanted,
-            RequestKind::Trim | RequestKind::Flush => Load::None,
+        let load = match request.kind.class() {
+            RequestClass::Write => Load::Brings(data),
+            RequestClass::Read => Load::Wanted,
+            _ => Load::None,
         };
         self.accept(request, load)
     }
@@ -485,11 +489,10 @@ fn fault(request: &Request, result: i32, as_zeros: bool) -> Option<IoError> {
         return None; // nothing was transferred
     }
     let moved = u64::from(result.unsigned_abs());
-    let asked = match request.kind {
-        RequestKind::Read | RequestKind::Write => bytes_of(request),
-        RequestKind::Trim | RequestKind::Flush => return None,
-    };
-    (moved != asked).then(|| cut_short(request, moved))
+    if !request.kind.moves_data() {
+        return None;
+    }
+    (moved != bytes_of(request)).then(|| cut_short(request, moved))
 }
 
 /// The error of a request of which only some bytes were transferred.

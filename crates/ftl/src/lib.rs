@@ -36,6 +36,7 @@ mod serves_ram;
 mod settings;
 mod slc;
 mod stamps;
+mod zones;
 
 pub use allocation::{Allocation, AllocationOrder};
 pub use cleans_in_steps::CleansInSteps;
@@ -59,6 +60,7 @@ pub use serves_ram::{MapCacheView, ServesRam, Watch};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
 pub use slc::{SlcCacheKind, SlcContext, SlcSettings, WhenFull};
 pub use units::Unit;
+pub use zones::{ZoneAction, ZoneLayout, ZoneLimits, Zones};
 
 use flashwright_nand::{Lpn, Ppn};
 use serde::{Deserialize, Serialize};
@@ -150,6 +152,8 @@ pub struct SchemeFigures {
     pub merges: Option<Merges>,
     /// The cached mapping table of demand-based schemes.
     pub mapping_cache: Option<MappingCache>,
+    /// The zones of a zoned drive.
+    pub zones: Option<ZoneFigures>,
     /// By handle, what placement cost; empty under policies without handles.
     pub handles: Vec<HandleCounts>,
     /// RAM of the scheme's tables in bytes, computed from the entry sizes in its settings.
@@ -169,6 +173,19 @@ pub struct Merges {
     pub full: u64,
     /// `full_by_data_blocks[n]`: reclaims of a log block whose full merges touched n data blocks (Figure 7).
     pub full_by_data_blocks: Vec<u64>,
+}
+
+/// Counts of zones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ZoneFigures {
+    /// Zones in each state now, in the order of [`flashwright_block::ZoneState::ALL`].
+    pub by_state: [u64; 7],
+    /// Zones that were reset.
+    pub resets: u64,
+    /// Zones that were finished.
+    pub finishes: u64,
+    /// Requests that were refused, in the order of [`flashwright_block::ZoneRule::ALL`].
+    pub refusals: [u64; 9],
 }
 
 /// Counts of a cached mapping table.

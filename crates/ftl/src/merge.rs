@@ -130,13 +130,26 @@ impl ErasedBlocks {
 
     /// Takes a block of the next plane that has one.
     pub fn take(&mut self) -> Option<BlockId> {
-        for _ in 0..self.planes.len() {
-            let turn = self.turn as usize;
-            self.turn = if turn + 1 == self.planes.len() { 0 } else { self.turn + 1 };
-            let (first, pool) = &mut self.planes[turn];
+        self.take_after(self.turn).map(|(turn, block)| {
+            self.turn = turn;
+            block
+        })
+    }
+
+    /// Takes a block of the plane in this turn or, if it has none, of the next one that has.
+    pub fn take_from(&mut self, turn: u32) -> Option<BlockId> {
+        self.take_after(turn).map(|(_, block)| block)
+    }
+
+    /// As [`ErasedBlocks::take_from`], with the turn that follows.
+    fn take_after(&mut self, mut turn: u32) -> Option<(u32, BlockId)> {
+        let planes = self.planes.len();
+        for _ in 0..planes {
+            let (first, pool) = &mut self.planes[turn as usize];
+            turn = if turn as usize + 1 == planes { 0 } else { turn + 1 };
             if let Some(local) = pool.pop() {
                 self.len -= 1;
-                return Some(BlockId(first.0 + local));
+                return Some((turn, BlockId(first.0 + local)));
             }
         }
         None

@@ -12,5 +12,6 @@ mod placement;
 mod slc;
 mod steps;
 mod theory;
+mod zones;
 
 flashwright_testing::every_file_is_declared!();

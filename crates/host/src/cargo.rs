@@ -9,7 +9,7 @@
 //! A filter without data, as in every simulation, only asks whether this is empty.
 
 use crate::pool::{Id, Pool};
-use flashwright_block::{BlockDevice, Completion, IoError, Request, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_block::{BlockDevice, Completion, IoError, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag};
 use rustc_hash::FxHashMap;
 
 /// What a host request has to do with data.
@@ -58,17 +58,17 @@ impl Cargo {
     /// A host request has arrived that brings data, or wants some.
     pub fn load(&mut self, host: u32, request: &Request, data: &[u8]) {
         let mut bytes = self.spare.pop().unwrap_or_default();
-        let load = match request.kind {
-            RequestKind::Write => {
+        let load = match request.kind.class() {
+            RequestClass::Write => {
                 bytes.clear();
                 bytes.extend_from_slice(data);
                 Load::Brings(bytes)
             }
-            RequestKind::Read => {
+            RequestClass::Read => {
                 bytes.resize(request.data_bytes(), 0); // all of it is overwritten by what is read
                 Load::Wants(bytes)
             }
-            RequestKind::Trim | RequestKind::Flush => return self.keep(bytes),
+            _ => return self.keep(bytes),
         };
         let at = host as usize;
         if self.loads.len() <= at {

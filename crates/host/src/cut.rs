@@ -135,10 +135,10 @@ impl CutRule {
     #[inline]
     #[must_use]
     pub fn cut(&self, kind: RequestKind, first_sector: u64, end_sector: u64) -> Option<u64> {
-        let longest = match kind {
-            RequestKind::Read | RequestKind::Write => self.longest(kind),
-            RequestKind::Trim | RequestKind::Flush => return None,
-        };
+        if !kind.moves_data() {
+            return None;
+        }
+        let longest = self.longest(kind);
         let past_border = if self.unit == 0 { 0 } else { first_sector % self.unit };
         let piece = if past_border == 0 { longest } else { self.unit - past_border };
         (end_sector - first_sector > piece).then(|| first_sector + piece)

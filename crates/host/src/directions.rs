@@ -3,7 +3,7 @@
 use crate::lists::{ById, List, Lists, SortTree};
 use crate::pool::{Id, Pool};
 use crate::schedulers::Grew;
-use flashwright_block::{Nanos, RequestKind};
+use flashwright_block::{Nanos, RequestClass, RequestKind};
 use serde::{Deserialize, Serialize};
 
 /// Index of reads.
@@ -11,11 +11,11 @@ pub(crate) const READ: usize = 0;
 /// Index of writes.
 pub(crate) const WRITE: usize = 1;
 
-/// Trims count as writes, flushes as reads that go next.
+/// Trims count as writes, flushes and the management of zones as reads that go next.
 pub(crate) fn direction(kind: RequestKind) -> usize {
-    match kind {
-        RequestKind::Read | RequestKind::Flush => READ,
-        RequestKind::Write | RequestKind::Trim => WRITE,
+    match kind.class() {
+        RequestClass::Read | RequestClass::Barrier | RequestClass::Manage => READ,
+        RequestClass::Write | RequestClass::Discard => WRITE,
     }
 }
 

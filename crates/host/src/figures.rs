@@ -106,7 +106,7 @@ impl LayerFigures {
 
     #[inline]
     pub(crate) fn handed_on(&mut self, queued: &Queued, now: Nanos, yardstick: &Yardstick) {
-        if matches!(queued.kind, RequestKind::Trim | RequestKind::Flush) {
+        if !queued.kind.moves_data() {
             self.others += 1;
             return;
         }

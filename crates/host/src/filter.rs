@@ -1,6 +1,7 @@
 //! One scheduler before a device: a block device itself.
 
 use crate::cargo::Cargo;
+use crate::directions::{READ, direction};
 use crate::figures::{LayerFigures, Yardstick};
 use crate::pool::{Id, Pool, Queued};
 use crate::schedulers::{Choice, Grew, Merges, Running};
@@ -182,7 +183,7 @@ impl<D: BlockDevice> Filter<D> {
             self.plugged_until = Some(now + self.rules.plug_delay);
             self.plugged_sync = false;
         }
-        self.plugged_sync |= fua || matches!(kind, RequestKind::Read | RequestKind::Flush);
+        self.plugged_sync |= fua || direction(kind) == READ;
         self.queued += 1;
         self.places.take(kind, 1);
         self.pool.reopen(id);
@@ -205,7 +206,7 @@ impl<D: BlockDevice> Filter<D> {
     /// Merges a new request with an adjacent queued one that may grow.
     fn merge(&mut self, id: Id, now: Nanos) -> bool {
         let new = self.pool.get(id);
-        if new.fua || matches!(new.kind, RequestKind::Flush | RequestKind::Trim) {
+        if new.fua || !new.kind.moves_data() {
             return false;
         }
         let fits = |pool: &Pool, other: Id| pool.get(other).sectors() + new.sectors() <= self.rules.max_sectors;

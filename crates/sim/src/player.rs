@@ -8,7 +8,8 @@
 //! one step at a time, and reports tags and completions to it.
 //!
 //! Playing ends at the first request that fails: the player issues no more, waits for those in flight, and only then
-//! returns the error. So nothing is left in the device, and the caller has seen every completion.
+//! returns the error. So nothing is left in the device, and the caller has seen every completion. A request that breaks a rule of zones
+//! does not count as failed here: the device counts it, and the next one follows.
 
 use flashwright_block::{
     Ahead, BlockDevice, Completion, Interactive, IoError, Nanos, Next, Request, RequestSource, SourceError, TIME_MAX,
@@ -493,20 +494,21 @@ impl Player {
         Ok(false)
     }
 
-    /// Whether the request that has just completed failed. The first error is kept.
+    /// Whether the request that has just completed failed in a way that ends playing. The first error is kept.
     #[inline(always)]
     fn note_failure(&mut self) -> bool {
-        let failed = self.completion.result.is_err();
-        if failed {
-            self.keep_failure();
-        }
-        failed
+        self.completion.result.is_err() && self.keep_failure()
     }
 
     #[cold]
-    fn keep_failure(&mut self) {
-        if let Err(error) = &self.completion.result {
-            self.failure.get_or_insert_with(|| error.clone());
+    fn keep_failure(&mut self) -> bool {
+        match &self.completion.result {
+            Ok(()) => false,
+            Err(error) if matches!(**error, IoError::Zone(_)) => false,
+            Err(error) => {
+                self.failure.get_or_insert_with(|| error.clone());
+                true
+            }
         }
     }
 

@@ -14,7 +14,9 @@ use crate::player::Pace;
 use crate::replay::ReplaySettings;
 use crate::report::{Ended, ProxiedFigures, ReplayReport, Replayed};
 use crate::simulation::cpu_seconds;
-use flashwright_block::{BlockDevice, Bytes, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, Seed, Tag};
+use flashwright_block::{
+    BlockDevice, Bytes, Completion, DeviceInfo, HoldsData, IoError, Nanos, Request, RequestKind, Seed, Tag,
+};
 use flashwright_host::schedulers::SchedulerName;
 use flashwright_host::{BlockLayerSettings, Chain, Finding, Splitting, Stack, StackError, StackSettings};
 use serde_json::Value;
@@ -121,7 +123,7 @@ impl<D: BlockDevice> Proxied<D> {
             device: DeviceInfo { queue_depth: self.device().info().queue_depth, ..self.stack.info() },
             layers: if self.is_scheduled { self.stack.figures() } else { Vec::new() },
             lateness: &Latency::default(),
-            left_out: [0; 4],
+            left_out: [0; RequestKind::COUNT],
             ended: Ended::Complete,
             note: None,
             cpu_s: cpu_seconds() - self.started_cpu_s,

@@ -294,7 +294,7 @@ impl<D: BlockDevice> Replay<D> {
             admitted: Admitted {
                 writes: settings.writes,
                 left: settings.requests.unwrap_or(u64::MAX),
-                left_out: [0; 4],
+                left_out: [0; RequestKind::COUNT],
                 watch: Arc::clone(&watch),
             },
             measured: Series::new(started, settings.timed),
@@ -377,7 +377,7 @@ fn completed(measured: &mut Series, watch: &Watch, completion: &Completion) {
 struct Admitted {
     writes: bool,
     left: u64,
-    left_out: [u64; 4],
+    left_out: [u64; RequestKind::COUNT],
     watch: Arc<Watch>,
 }
 

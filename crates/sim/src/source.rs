@@ -5,7 +5,7 @@ use crate::tenants::{Tenant, Tenants, TenantsSpec};
 use crate::warnings::{Origin, Warning, percent};
 use flashwright_block::{Interactive, Nanos, Passes, Request, RequestSource, Seed, SourceError};
 use flashwright_ssd::Ssd;
-use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec};
+use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec, ZonedTarget};
 use flashwright_workload::trace::{
     AddressMap, Doubt, DoubtKind, Footprint, MapError, MapReport, Mapped, TraceError, TraceOptions, TraceReader,
     WRAPPED_MAX,
@@ -132,7 +132,11 @@ impl SourceSpec {
             logical_sectors: u64::from(ssd.logical_pages()) * sectors_per_page,
             page_sectors: u32::try_from(sectors_per_page).expect("a page is at most 16 MiB"),
         };
-        self.open_on(&target, seed)
+        let zones = ssd.zone_layout().map(|zones| ZonedTarget {
+            size_sectors: u64::from(zones.size) * sectors_per_page,
+            capacity_sectors: u64::from(zones.capacity) * sectors_per_page,
+        });
+        self.open_with(&target, zones, seed)
     }
 
     /// As [`SourceSpec::open`], for any device with a size and a page size, real ones included.
@@ -140,6 +144,10 @@ impl SourceSpec {
     /// # Errors
     /// [`OpenError`] with one line for the user.
     pub fn open_on(&self, target: &Target, seed: Seed) -> Result<Source, OpenError> {
+        self.open_with(target, None, seed)
+    }
+
+    fn open_with(&self, target: &Target, zones: Option<ZonedTarget>, seed: Seed) -> Result<Source, OpenError> {
         match self {
             Self::Trace(spec) => spec.open(target.logical_sectors),
             Self::Workload(spec) => {
@@ -147,7 +155,7 @@ impl SourceSpec {
                 let notes = shrunk.iter().cloned().chain(spec.label()).collect();
                 Ok(Source {
                     kept: Kept::Nothing,
-                    kind: Kind::Generated(spec.source(target, seed, None)?),
+                    kind: Kind::Generated(spec.source_on_zones(target, zones, seed, None)?),
                     description: spec.to_string(),
                     pace: match spec.pace() {
                         generate::Pace::Closed { depth } => Pace::Closed { depth },

@@ -12,7 +12,7 @@ use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::settle::Verdict;
 use crate::simulation::Simulation;
-use flashwright_block::{RequestKind, grouped};
+use flashwright_block::{RequestClass, ZoneRule, grouped};
 use flashwright_ftl::{Ftl, OpKind};
 use flashwright_nand::Lpn;
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
@@ -80,6 +80,7 @@ const RULES: &[fn(&Simulation) -> Option<Warning>] = &[
     depth_beyond_queue,
     small_footprint,
     handles_unnamed,
+    zones_refused,
     reserved_blocks,
     planes_in_turn,
     little_measured,
@@ -147,8 +148,8 @@ fn not_settled(run: &Simulation) -> Option<Warning> {
 /// Requests write parts of pages, so that a page written is less than a page of data.
 fn parts_of_pages(run: &Simulation) -> Option<Warning> {
     let (measured, flash) = (run.measurement(), run.ssd().flash());
-    let (pages, page) = (measured.pages[RequestKind::Write as usize], flash.geometry().page_size());
-    let bytes = measured.tally.bytes[RequestKind::Write as usize];
+    let (pages, page) = (measured.pages_of(RequestClass::Write), flash.geometry().page_size());
+    let bytes = RequestClass::Write.sum(&measured.tally.bytes);
     if bytes == 0 || (pages * page.0) as f64 <= DIFFER_MIN * bytes as f64 {
         return None;
     }
@@ -168,7 +169,7 @@ fn trimmed(run: &Simulation) -> Option<Warning> {
     use Precondition::{LaidOut, Random, Sequential, Steady};
     let spec = run.settings().precondition;
     let is_filled = matches!(spec, Sequential | Random { .. } | Steady | LaidOut);
-    if !is_filled || run.measurement().pages[RequestKind::Trim as usize] == 0 {
+    if !is_filled || run.measurement().pages_of(RequestClass::Discard) == 0 {
         return None;
     }
     let share = 1.0 - logical_pages_with_data(run.ssd()) as f64 / f64::from(run.ssd().logical_pages());
@@ -200,6 +201,22 @@ fn handles_unnamed(run: &Simulation) -> Option<Warning> {
         "a workload or trace that names streams, such as streams=class"
     };
     Some(warning("handles-unnamed", text, Some(mend.to_owned())))
+}
+
+/// Requests broke the rules of zones.
+fn zones_refused(run: &Simulation) -> Option<Warning> {
+    let refusals = run.ssd().figures().zones?.refusals;
+    let all: u64 = refusals.iter().sum();
+    let (rule, most) = ZoneRule::ALL.iter().zip(refusals).max_by_key(|(_, count)| *count)?;
+    (all > 0).then(|| {
+        let text = format!(
+            "{} requests were refused and count in no figure, {} of them because {}",
+            grouped(all),
+            grouped(most),
+            rule.says()
+        );
+        warning("zones-refused", text, Some("--workload zones, or a trace of a zoned drive".to_owned()))
+    })
 }
 
 /// The trace left most of an empty drive erased, and all of that served as spare space.
@@ -250,7 +267,7 @@ fn falls_behind(run: &Simulation) -> Option<Warning> {
 fn unmapped_reads(run: &Simulation) -> Option<Warning> {
     let measured = run.measurement();
     let counters = run.ssd().flash().counters().since(&measured.counters_start);
-    let share = counters.reads_unmapped as f64 / measured.pages[0].max(1) as f64;
+    let share = counters.reads_unmapped as f64 / measured.pages_of(RequestClass::Read).max(1) as f64;
     if share <= SHARE_MIN || !run.is_timed() || run.ssd().config().timing.unmapped_read.0 > 0 {
         return None;
     }

@@ -4,7 +4,7 @@ use flashwright_block::Bytes;
 use flashwright_config::{DriveConfig, Programming, SettingError, TimingModel};
 use flashwright_ftl::{SchemeName, SlcCacheKind};
 
-/// Validation errors; `streams` are those of the placement policy.
+/// Validation errors; of each plane `streams` blocks are filled side by side.
 pub(crate) fn problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> {
     if !config.commands_chips() {
         return Vec::new();
@@ -27,13 +27,13 @@ pub(crate) fn problems(config: &DriveConfig, streams: u32) -> Vec<SettingError> 
         return problems;
     }
     let scheme = config.ftl.scheme;
-    if !scheme.asks_policies() {
+    if !scheme.fills_in_order() {
         refuse(
             "ftl.scheme",
             format!(
                 "found {:?}, expected {} where one command programs {unit} mapping units: it fills blocks page by page",
                 scheme.listed().name,
-                SchemeName::those(SchemeName::asks_policies).join(" or ")
+                SchemeName::those(SchemeName::fills_in_order).join(" or ")
             ),
         );
     }

@@ -1,8 +1,8 @@
 //! The bytes of requests: data of writes for the pages, and data of the pages for reads.
 
 use crate::ssd::Ssd;
-use flashwright_block::{BlockDevice, HoldsData, IoError, Request, RequestKind, SECTOR_BYTES, Tag};
-use flashwright_ftl::{Ftl, OutOfSpace, PageBytes};
+use flashwright_block::{BlockDevice, HoldsData, IoError, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_ftl::{Ftl, PageBytes};
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,10 +38,10 @@ impl RequestData {
 impl Ssd {
     /// As [`Ssd::translate`], with bytes.
     #[cold]
-    pub(crate) fn translate_data(&mut self, request: &Request) -> Result<(), OutOfSpace> {
+    pub(crate) fn translate_data(&mut self, request: &Request) -> Result<(), Box<IoError>> {
         let tag = self.data.as_mut().and_then(|data| data.at_hand.take());
-        match request.kind {
-            RequestKind::Write if request.sectors > 0 => {
+        match request.kind.class() {
+            RequestClass::Write if request.sectors > 0 => {
                 let data = self.data.as_mut().zip(tag).and_then(|(data, tag)| data.writes.remove(&tag));
                 self.bring(request, data.as_deref());
                 let result = self.translate_pages::<false, true>(request);
@@ -50,7 +50,7 @@ impl Ssd {
                 }
                 result
             }
-            RequestKind::Read if request.sectors > 0 => {
+            RequestClass::Read if request.sectors > 0 => {
                 let wanted = |tag: &u64| self.data.as_ref().is_some_and(|data| data.reads.contains_key(tag));
                 let Some(tag) = tag.filter(wanted) else { return self.translate_pages::<false, true>(request) };
                 let (first, pages) = self.pages_of(request);
@@ -126,7 +126,7 @@ impl HoldsData for Ssd {
         request.check_data(data);
         let tag = self.next_tag();
         let Some(held) = &mut self.data else { return Err(IoError::KeepsNoData) };
-        if request.kind == RequestKind::Write {
+        if request.kind.class() == RequestClass::Write {
             held.writes.insert(tag, data.to_vec());
         } else if request.kind == RequestKind::Read && request.sectors > 0 {
             held.reads.insert(tag, None);

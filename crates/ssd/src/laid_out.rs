@@ -23,7 +23,7 @@ pub(crate) fn problems(
     let of_scheme = config.ftl.scheme.problems(context, flash).into_iter();
     problems.extend(of_scheme.map(|what| SettingError { key: String::new(), what }));
     problems.extend(of_settings(config));
-    problems.extend(crate::chip_rules::problems(config, u32::from(context.streams(flash))));
+    problems.extend(crate::chip_rules::problems(config, config.ftl.scheme.side_by_side(context, flash)));
     problems.extend(of_policies(config, policies));
     problems
 }
@@ -62,6 +62,34 @@ fn of_settings(config: &DriveConfig) -> Vec<SettingError> {
                 SchemeName::those(SchemeName::caches_in_slc).join(", ")
             ),
         });
+    }
+    if scheme.writes_in_order() {
+        let name = scheme.listed().name;
+        let before = [
+            ("ram.manager", config.ram.manager.is_some(), "\"none\"", "chips.write-ram is the RAM of such a drive"),
+            ("host.scheduler", !config.host.stack.scheduler.0.is_empty(), "\"none\"", "the host keeps the order"),
+            (
+                "controller.write-buffer.size",
+                config.controller.write_buffer.size.0 > 0,
+                "\"0 B\"",
+                "chips.write-ram is the RAM of such a drive",
+            ),
+            (
+                "controller.read-buffer.size",
+                config.controller.read_buffer.size.0 > 0,
+                "\"0 B\"",
+                "it would not know what a reset clears",
+            ),
+            ("controller.command-limit", config.controller.command_limit.0 > 0, "\"0 B\"", "an append is not cut"),
+        ];
+        for (key, is_there, expected, instead) in before {
+            if is_there {
+                let what = format!(
+                    "found one with ftl.scheme = {name:?}, expected {expected}: zones take writes in order; {instead}"
+                );
+                problems.push(SettingError { key: key.to_owned(), what });
+            }
+        }
     }
     problems.extend(BackgroundCleaning::problems(config));
     if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {

@@ -18,6 +18,7 @@ mod memory;
 mod power_loss;
 mod ssd;
 mod units;
+mod zones;
 
 pub use controller::{Controller, ControllerFigures};
 pub use engine::{BusyTimes, ChipFigures};

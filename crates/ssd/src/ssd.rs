@@ -264,7 +264,8 @@ impl Ssd {
             && keeps != Keeps::Bytes
             && policies.is_empty()
             && ahead.is_none()
-            && power.is_none();
+            && power.is_none()
+            && scheme.zoned().is_none();
         let path = Path::of(config.timing.model, is_bare, ram.is_some());
         let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
         if let Clock::Parallel(clock) = &clock
@@ -666,7 +667,7 @@ impl Ssd {
 
     /// Hands a request to the translation layer, which leaves its operations in the flash's log and counts.
     #[inline(always)]
-    fn translate<const PLAIN: bool, const RAM: bool>(&mut self, request: &Request) -> Result<(), OutOfSpace> {
+    fn translate<const PLAIN: bool, const RAM: bool>(&mut self, request: &Request) -> Result<(), Box<IoError>> {
         if !PLAIN && self.data.is_some() {
             return self.translate_data(request);
         }
@@ -678,14 +679,19 @@ impl Ssd {
     pub(crate) fn translate_pages<const PLAIN: bool, const RAM: bool>(
         &mut self,
         request: &Request,
-    ) -> Result<(), OutOfSpace> {
+    ) -> Result<(), Box<IoError>> {
         match request.kind {
-            RequestKind::Flush => self.flush(),
+            RequestKind::Flush => self.flush().map_err(worn_out),
+            RequestKind::Append
+            | RequestKind::ZoneOpen
+            | RequestKind::ZoneClose
+            | RequestKind::ZoneFinish
+            | RequestKind::ZoneReset => self.translate_for_zones(request),
             _ if request.sectors == 0 => Ok(()),
             RequestKind::Write if PLAIN && !RAM => {
                 let result = self.write_to_flash(self.run_of(request));
                 self.note_sectors(u64::from(request.sectors), &result);
-                result
+                result.map_err(worn_out)
             }
             RequestKind::Write => {
                 if !PLAIN && self.config.host.partial_pages == PartialPages::ReadModifyWrite {
@@ -694,7 +700,7 @@ impl Ssd {
                 // Worked out anew: a run whose address was taken would be copied through memory, which stalls.
                 let result = self.write_run(self.run_of(request), request.fua && !self.config.recovery.ignores_flush);
                 self.note_sectors(u64::from(request.sectors), &result);
-                result
+                result.map_err(worn_out)
             }
             RequestKind::Read => {
                 let run = self.run_of(request);
@@ -717,6 +723,13 @@ impl Ssd {
         }
     }
 
+    /// Writes the pages of a request that covers no page in part.
+    pub(crate) fn write_whole_pages(&mut self, request: &Request) -> Result<(), Box<IoError>> {
+        let result = self.write_run(self.run_of(request), request.fua);
+        self.note_sectors(u64::from(request.sectors), &result);
+        result.map_err(worn_out)
+    }
+
     #[inline(never)]
     fn flush(&mut self) -> Result<(), OutOfSpace> {
         if self.config.recovery.ignores_flush {
@@ -733,6 +746,9 @@ impl Ssd {
 
     #[inline(never)]
     fn trim(&mut self, first_sector: u64, end_sector: u64, stream: u16) {
+        if self.scheme.zoned().is_some() {
+            return; // what is no longer needed leaves with its zone
+        }
         // Only pages wholly covered lose their content.
         let first = first_sector.div_ceil(self.sectors_per_page);
         let end = end_sector / self.sectors_per_page;
@@ -873,7 +889,7 @@ impl Ssd {
     /// Keeps the error of a request that failed, if it did.
     #[cold]
     #[inline(never)]
-    fn note_failure(&mut self, done: Result<(), OutOfSpace>, tag: u64) {
+    fn note_failure(&mut self, done: Result<(), Box<IoError>>, tag: u64) {
         if let Err(error) = self.result_of(done) {
             self.forget_data(tag);
             self.failed.push((Tag(tag), error));
@@ -891,16 +907,16 @@ impl Ssd {
         }
     }
 
-    /// How a request ended: the translation layer found no room, or a policy from outside can't go on.
+    /// How a request ended: it failed, or a policy from outside can't go on.
     #[inline(always)]
-    fn result_of(&self, done: Result<(), OutOfSpace>) -> Result<(), Box<IoError>> {
+    fn result_of(&self, done: Result<(), Box<IoError>>) -> Result<(), Box<IoError>> {
         if done.is_ok() && self.policy_fault.is_none() { Ok(()) } else { self.failure(done) }
     }
 
     #[cold]
-    fn failure(&self, done: Result<(), OutOfSpace>) -> Result<(), Box<IoError>> {
+    fn failure(&self, done: Result<(), Box<IoError>>) -> Result<(), Box<IoError>> {
         match self.policy_fault.as_ref().and_then(FaultCell::get) {
-            None => done.map_err(|error| Box::new(IoError::WornOut { reason: error.to_string() })),
+            None => done,
             Some(what) => Err(Box::new(IoError::Policy { what: what.to_owned() })),
         }
     }
@@ -912,11 +928,26 @@ impl Ssd {
             let outcome = self.carry_out::<false, true, false>(request, tag, start);
             return self.launch::<true>(request, tag, outcome);
         }
+        let mut request = *request;
+        if self.scheme.zoned().is_some()
+            && let Err(error) = self.admit_to_zone(&mut request)
+        {
+            return self.launch_refused(&request, tag, start, error);
+        }
         if let Some(data) = &mut self.data {
             data.at_hand = Some(tag);
         }
-        let outcome = self.carry_out::<false, false, true>(request, tag, start);
-        self.launch::<false>(request, tag, outcome);
+        let outcome = self.carry_out::<false, false, true>(&request, tag, start);
+        self.launch::<false>(&request, tag, outcome);
+    }
+
+    /// A request that was refused ends without an effect.
+    #[cold]
+    fn launch_refused(&mut self, request: &Request, tag: u64, start: u64, error: Box<IoError>) {
+        self.flash.clear_log();
+        self.note_failure(Err(error), tag);
+        let (start, effects) = (Nanos(start), Effects::default());
+        self.launch::<false>(request, tag, Outcome { start, end: start, effects, reads_unmapped: false, delay: 0 });
     }
 
     /// Puts a request that was carried out where its completion is waited for.
@@ -929,7 +960,7 @@ impl Ssd {
             return;
         };
         let mut least = if reads_unmapped { clock.unmapped_read } else { delay };
-        if request.kind == RequestKind::Trim {
+        if request.kind == RequestKind::Trim || !BARE && request.kind == RequestKind::ZoneReset {
             least = clock.least_of_trim(start.0, least, request);
         }
         if !BARE && self.power.is_some() {
@@ -1070,7 +1101,7 @@ impl Ssd {
         self.clean_untimed();
         self.settle_untimed_if_kept();
         self.flash.clear_log();
-        self.result_of(result).map_err(|error| *error)
+        self.result_of(result.map_err(worn_out)).map_err(|error| *error)
     }
 
     /// As [`BlockDevice::execute`] without letting time pass: the drive's pages and tables end up as if the request had
@@ -1080,9 +1111,10 @@ impl Ssd {
     /// # Errors
     /// [`IoError`] as from [`BlockDevice::submit`]; the drive and `completion` are then as they were.
     #[inline]
-    pub fn absorb(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+    pub fn absorb(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
         self.check(&request)?;
-        let done = self.translate::<false, true>(&request);
+        let admitted = if self.scheme.zoned().is_some() { self.admit_to_zone(&mut request) } else { Ok(()) };
+        let done = admitted.and_then(|()| self.translate::<false, true>(&request));
         self.clean_untimed();
         self.settle_untimed_if_kept();
         self.flash.clear_log();
@@ -1290,7 +1322,7 @@ impl BlockDevice for Ssd {
         {
             return self.execute_quiet(request, completion);
         }
-        if matches!(self.clock, Clock::Parallel(_)) || !self.ready.is_empty() {
+        if matches!(self.clock, Clock::Parallel(_)) || !self.ready.is_empty() || self.scheme.zoned().is_some() {
             self.submit(request)?;
             let ended = self.wait(Nanos(u64::MAX), completion)?;
             assert!(ended, "a request in flight ends");
@@ -1384,6 +1416,13 @@ impl Clock {
             }),
         }
     }
+}
+
+/// The translation layer found no room.
+#[cold]
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
+fn worn_out(error: OutOfSpace) -> Box<IoError> {
+    Box::new(IoError::WornOut { reason: error.to_string() })
 }
 
 /// A count for a column of 32 bits.

@@ -24,5 +24,6 @@ mod soak;
 mod units;
 mod unmapped;
 mod upcoming;
+mod zones;
 
 flashwright_testing::every_file_is_declared!();

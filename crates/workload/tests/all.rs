@@ -8,6 +8,7 @@ mod generate_patterns;
 mod generate_spec;
 mod generate_speed;
 mod generate_stand_in;
+mod generate_zones;
 mod model;
 mod model_support;
 mod statistics;

@@ -465,6 +465,32 @@ class Slowdown(TypedDict):
     """Reads and writes per second alone, over those among the others. Null without a rate of both."""
 
 
+class Zones(TypedDict):
+    """The zones of a zoned drive."""
+
+    zones: int
+    """Zones."""
+    size_bytes: int
+    """Addresses of a zone, in bytes."""
+    capacity_bytes: int
+    """What of a zone can be written, in bytes."""
+    states: dict[str, int]
+    """Zones in each state at the end, by its name."""
+    resets: int
+    """Zones reset since measuring began."""
+    finishes: int
+    """Zones finished since measuring began."""
+    pages_padded: int
+    """Pages programmed to finish zones since measuring began; `flash.programs.padding` counts them too."""
+    refusals: dict[str, int]
+    """Requests refused since measuring began, by the rule that they would have broken. No other figure counts
+    them."""
+    reset_time_ns: LatencySummary
+    """Times of resets from the moment when the drive accepts one to its completion; the erases follow behind."""
+    finish_time_ns: LatencySummary
+    """Times of finishes."""
+
+
 class Wear(TypedDict):
     """Wear since the drive was new, preconditioning and warm-up included."""
 
@@ -825,6 +851,8 @@ class Report(TypedDict):
     """Handles of flexible data placement since measuring began. Empty unless `placement.policy` is `fdp`."""
     tenants: list[Tenant]
     """Tenants since measuring began, in their order. Empty unless several workloads were played at once."""
+    zones: Zones | None
+    """The zones. Null unless `ftl.scheme` is `zoned`."""
     wear: Wear
     """Wear since the drive was new."""
     response_time_ns: Times

@@ -154,6 +154,10 @@ pub trait BuildScheme: Sized {
     const CLEANS_IN_STEPS: bool = false;
     /// Whether it can have an SLC cache.
     const CACHES_IN_SLC: bool = false;
+    /// Whether it programs the pages of a block one after the other, as chips need whose commands program several.
+    const FILLS_IN_ORDER: bool = Self::ASKS_POLICIES;
+    /// Whether it takes writes in a certain order only, so that nothing before it may keep or reorder them.
+    const WRITES_IN_ORDER: bool = false;
     /// Whether it can be mounted from a checkpoint, which names the current copy of each page and no other.
     const TAKES_CHECKPOINTS: bool = false;
     /// Its settings, in a table named after it under `[ftl]`; `context.ftl.schemes` holds them.
@@ -185,6 +189,15 @@ pub trait BuildScheme: Sized {
     fn table_bytes(settings: &Self::Settings, logical_pages: u32, geometry: &Geometry) -> u64 {
         let _ = (settings, geometry);
         u64::from(logical_pages) * 4
+    }
+    /// Pages that the host can address, of a drive with room for so many.
+    fn addresses(settings: &Self::Settings, room: u32, geometry: &Geometry) -> u32 {
+        let _ = (settings, geometry);
+        room
+    }
+    /// Blocks of a plane that are filled side by side.
+    fn side_by_side(context: &SchemeContext, flash: &Flash) -> u32 {
+        u32::from(context.streams(flash))
     }
     /// Builds the scheme over erased flash.
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self;
@@ -290,6 +303,26 @@ macro_rules! schemes {
             #[must_use]
             pub fn takes_checkpoints(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::TAKES_CHECKPOINTS,)+ }
+            }
+            /// See [`BuildScheme::FILLS_IN_ORDER`].
+            #[must_use]
+            pub fn fills_in_order(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::FILLS_IN_ORDER,)+ }
+            }
+            /// See [`BuildScheme::WRITES_IN_ORDER`].
+            #[must_use]
+            pub fn writes_in_order(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::WRITES_IN_ORDER,)+ }
+            }
+            /// See [`BuildScheme::addresses`].
+            #[must_use]
+            pub fn addresses(self, settings: &SchemeSettings, room: u32, geometry: &Geometry) -> u32 {
+                match self { $(SchemeName::$name => $scheme::addresses(&settings.$module, room, geometry),)+ }
+            }
+            /// See [`BuildScheme::side_by_side`].
+            #[must_use]
+            pub fn side_by_side(self, context: &SchemeContext, flash: &Flash) -> u32 {
+                match self { $(SchemeName::$name => $scheme::side_by_side(context, flash),)+ }
             }
             /// See [`BuildScheme::table_bytes`].
             #[must_use]
@@ -455,6 +488,22 @@ schemes! {
     last::Last as Last,
     superblock::Superblock as Superblock,
     dftl::Dftl as Dftl,
+    zoned::Zoned as Zoned,
+}
+
+impl Scheme {
+    /// The scheme as one with zones, if it has any.
+    #[inline(always)]
+    #[must_use]
+    pub fn zoned(&self) -> Option<&Zoned> {
+        if let Self::Zoned(zoned) = self { Some(zoned) } else { None }
+    }
+
+    /// As [`Scheme::zoned`], to change them.
+    #[inline(always)]
+    pub fn zoned_mut(&mut self) -> Option<&mut Zoned> {
+        if let Self::Zoned(zoned) = self { Some(zoned) } else { None }
+    }
 }
 
 pub use bast::{BastSettings, VictimLog};
@@ -464,3 +513,4 @@ pub use fast::{FastSettings, OutOfOrder};
 pub use last::LastSettings;
 pub use replacement::ReplacementSettings;
 pub use superblock::SuperblockSettings;
+pub use zoned::{Admitted, ZonedSettings};

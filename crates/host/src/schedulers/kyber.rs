@@ -16,7 +16,7 @@
 use super::{Choice, Scheduler, SchedulerContext};
 use crate::lists::{List, Lists};
 use crate::pool::{Id, Pool, Queued};
-use flashwright_block::{Nanos, RequestKind};
+use flashwright_block::{Nanos, RequestClass, RequestKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -134,11 +134,11 @@ pub struct Kyber {
 }
 
 fn domain(kind: RequestKind) -> usize {
-    match kind {
-        RequestKind::Read => 0,
-        RequestKind::Write => 1,
-        RequestKind::Trim => 2,
-        RequestKind::Flush => 3,
+    match kind.class() {
+        RequestClass::Read => 0,
+        RequestClass::Write => 1,
+        RequestClass::Discard => 2,
+        RequestClass::Barrier | RequestClass::Manage => 3,
     }
 }
 

@@ -208,7 +208,7 @@ impl Scheduler for Pai {
 
     fn add(&mut self, id: Id, pool: &mut Pool, now: Nanos) {
         let queued = pool.get(id);
-        if queued.fua || matches!(queued.kind, RequestKind::Trim | RequestKind::Flush) {
+        if queued.fua || !queued.kind.moves_data() {
             pool.close(id);
             self.lists.push(&mut self.normal, id);
         } else {

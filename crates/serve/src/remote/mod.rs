@@ -199,6 +199,7 @@ impl Remote {
         match request.kind {
             RequestKind::Flush if !self.offers(export::SEND_FLUSH) => return lacks("flush"),
             RequestKind::Flush => return Ok(()),
+            kind if kind.is_for_zones() => return Err(IoError::NoZones { kind }),
             _ => self.bounds.check(request)?,
         }
         if request.kind != RequestKind::Read && !self.writes {
@@ -226,6 +227,7 @@ impl Remote {
             RequestKind::Write => (1, u64::from(self.terms.maximum)),
             RequestKind::Flush => (3, u64::MAX),
             RequestKind::Trim => (4, TRIM_BYTES),
+            _ => unreachable!("requests for zones are refused"),
         };
         let forced = request.fua && request.kind == RequestKind::Write;
         let flags = if forced && self.offers(export::SEND_FUA) { flag::FUA } else { 0 };

@@ -119,10 +119,15 @@ impl Host {
     }
 }
 
+/// Schemes that take writes in any order.
+fn any_order() -> impl Iterator<Item = SchemeName> {
+    SchemeName::ALL.iter().copied().filter(|scheme| !scheme.writes_in_order())
+}
+
 fn kinds() -> Vec<(String, DriveConfig)> {
     let ram = ["ram.manager=lru", "ram.size=8 KiB"];
     let mut kinds = Vec::new();
-    for scheme in SchemeName::ALL {
+    for scheme in any_order() {
         let name = scheme.listed().name;
         let order = if scheme.needs_order() == Some(ProgramOrder::Any) { "any" } else { "ascending" };
         let (order, scheme) = (format!("geometry.program-order={order}"), format!("ftl.scheme={name}"));
@@ -168,7 +173,7 @@ fn end_often(name: &str, config: &DriveConfig, rounds: u64, crashes: bool) -> bo
 fn end_all_often(crashes: bool) {
     let rounds = std::env::var("FLASHWRIGHT_ROUNDS").map_or(8, |rounds| rounds.parse().unwrap());
     let ended = kinds().iter().filter(|(name, config)| end_often(name, config, rounds, crashes)).count();
-    assert!(ended >= 3 * SchemeName::ALL.len(), "only {ended} drives could be built");
+    assert!(ended >= 3 * any_order().count(), "only {ended} drives could be built");
 }
 
 #[test]

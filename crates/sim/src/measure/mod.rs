@@ -20,7 +20,7 @@ pub(crate) use run::{Measurement, OfTenant, mix};
 pub(crate) use series::Series;
 
 use crate::latency::Latency;
-use flashwright_block::{Completion, SECTOR_BYTES};
+use flashwright_block::{Completion, RequestClass, RequestKind, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 /// Times of one kind of request.
@@ -131,11 +131,11 @@ pub(crate) struct Tally {
     /// Requests of all kinds.
     pub requests: u64,
     /// By kind.
-    pub by_kind: [u64; 4],
+    pub by_kind: [u64; RequestKind::COUNT],
     /// By kind; flushes have no bytes, and trims transfer none.
-    pub bytes: [u64; 4],
+    pub bytes: [u64; RequestKind::COUNT],
     /// By kind; empty if the device has no times.
-    pub times: [Times; 4],
+    pub times: [Times; RequestKind::COUNT],
     pub start_ns: u64,
     /// The end of the latest request.
     pub end_ns: u64,
@@ -150,7 +150,7 @@ pub(crate) struct Tally {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct WindowStart {
     requests: u64,
-    bytes: [u64; 4],
+    bytes: [u64; RequestKind::COUNT],
     time_ns: u64,
 }
 
@@ -159,8 +159,8 @@ impl Tally {
         Self {
             timed,
             requests: 0,
-            by_kind: [0; 4],
-            bytes: [0; 4],
+            by_kind: [0; RequestKind::COUNT],
+            bytes: [0; RequestKind::COUNT],
             times: Default::default(),
             start_ns: now_ns,
             end_ns: now_ns,
@@ -208,15 +208,30 @@ impl Tally {
 
     /// Times of reads and writes. Flushes and trims that take no time would make the distribution bimodal.
     pub fn moved(&self, pick: impl Fn(&Times) -> Latency) -> Latency {
+        let mut all = self.of(RequestClass::Read, &pick);
+        all.merge(&self.of(RequestClass::Write, pick));
+        all
+    }
+
+    /// Times of the requests of a class.
+    pub fn of(&self, class: RequestClass, pick: impl Fn(&Times) -> Latency) -> Latency {
         let mut all = Latency::default();
-        self.times[..2].iter().for_each(|times| all.merge(&pick(times)));
+        for (kind, times) in RequestKind::ALL.iter().zip(&self.times) {
+            if kind.class() == class {
+                all.merge(&pick(times));
+            }
+        }
         all
     }
 
     /// Distributions of response times, (nanoseconds, share at or below): of reads and writes together, reads, and writes.
     pub fn response_distributions(&self) -> [Vec<(u64, f64)>; 3] {
-        [self.moved(Times::response), self.times[0].response(), self.times[1].response()]
-            .map(|latency| latency.distribution())
+        [
+            self.moved(Times::response),
+            self.of(RequestClass::Read, Times::response),
+            self.of(RequestClass::Write, Times::response),
+        ]
+        .map(|latency| latency.distribution())
     }
 
     /// Requests of the current window.
@@ -239,8 +254,8 @@ impl Tally {
             duration_ns: end_ns - self.window.time_ns,
             requests: self.requests_in_window(),
             moved: self.window_response.count(),
-            bytes_read: self.bytes[0] - self.window.bytes[0],
-            bytes_written: self.bytes[1] - self.window.bytes[1],
+            bytes_read: RequestClass::Read.sum(&self.bytes) - RequestClass::Read.sum(&self.window.bytes),
+            bytes_written: RequestClass::Write.sum(&self.bytes) - RequestClass::Write.sum(&self.window.bytes),
             response_sum_ns: self.window_response.sum(),
             response_p99_ns: self.window_response.quantile(0.99),
         }

@@ -4,7 +4,7 @@ use super::rows::Kept;
 use super::snapshots::Snapshots;
 use super::{Closeup, RequestColumns, RequestWindow, Tally, in_pairs};
 use crate::energy::Joules;
-use flashwright_block::{BlockDevice, Completion};
+use flashwright_block::{BlockDevice, Completion, RequestClass, RequestKind};
 use flashwright_ftl::{Cause, Counters, OpKind, OwnerCounts};
 use flashwright_ssd::{BusyTimes, Ssd};
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ impl FlashWindow {
 pub(crate) struct Measurement {
     pub tally: Tally,
     /// Pages that requests touched, by kind: a page counts once for each request.
-    pub pages: [u64; 4],
+    pub pages: [u64; RequestKind::COUNT],
     pub counters_start: Counters,
     /// Busy times of dies and channels when measuring began.
     pub busy_start: BusyTimes,
@@ -126,7 +126,7 @@ struct Counted {
 pub(crate) struct OfTenant {
     pub tally: Tally,
     /// As [`Measurement::pages`].
-    pub pages: [u64; 4],
+    pub pages: [u64; RequestKind::COUNT],
 }
 
 /// Largest number of windows; beyond it, neighbours are joined and the window length doubles.
@@ -148,7 +148,7 @@ impl Measurement {
         let kept = (keep_requests || closeup.is_some()).then(|| Box::new(Kept::new(first_tag, keep_requests, closeup)));
         let mut measurement = Self {
             tally: Tally::new(ssd.now().0, timed, window != Window::Off),
-            pages: [0; 4],
+            pages: [0; RequestKind::COUNT],
             counters_start: ssd.flash().counters().clone(),
             busy_start: ssd.busy_times(),
             digest: DIGEST_START,
@@ -158,7 +158,7 @@ impl Measurement {
             counts_only: !timed && !wants_more,
             wants_more,
             kept,
-            tenants: vec![OfTenant { tally: Tally::new(ssd.now().0, timed, false), pages: [0; 4] }; tenants],
+            tenants: vec![OfTenant { tally: Tally::new(ssd.now().0, timed, false), pages: [0; RequestKind::COUNT] }; tenants],
             owners_start: ssd.flash().owner_counts().to_vec(),
             snapshots: None,
         };
@@ -241,6 +241,12 @@ impl Measurement {
         self.kept.as_ref()?.closeup.as_ref()
     }
 
+    /// Pages of the requests of a class.
+    #[must_use]
+    pub fn pages_of(&self, class: RequestClass) -> u64 {
+        class.sum(&self.pages)
+    }
+
     /// Ends the last window, if it is not empty.
     pub fn finish(&mut self, ssd: &Ssd) {
         if self.window != Window::Off && self.tally.requests_in_window() > 0 {
@@ -252,8 +258,8 @@ impl Measurement {
     fn counts(&self, ssd: &Ssd) -> Counted {
         let (counters, figures) = (ssd.flash().counters(), ssd.figures());
         Counted {
-            pages_read: self.pages[0],
-            pages_written: self.pages[1],
+            pages_read: self.pages_of(RequestClass::Read),
+            pages_written: self.pages_of(RequestClass::Write),
             programs: counters.total(OpKind::Program),
             programs_gc: counters.get(OpKind::Program, Cause::Gc) + counters.get(OpKind::Program, Cause::Merge),
             reads: counters.total(OpKind::Read),

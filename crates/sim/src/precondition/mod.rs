@@ -4,7 +4,7 @@ mod laid_out;
 mod stationary;
 
 use flashwright_block::{Ahead, BlockDevice, IoError, Request, RequestKind, Rng, Seed, SourceError, below};
-use flashwright_ftl::{Counters, LpnRun, OpKind};
+use flashwright_ftl::{Counters, LpnRun, OpKind, ZoneLayout};
 use flashwright_nand::Lpn;
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::Permutation;
@@ -139,6 +139,8 @@ pub struct Preconditioning {
     pages: u64,
     done: u64,
     total: u64,
+    /// Of a zoned drive, whose pages are those that its zones have room for.
+    zones: Option<ZoneLayout>,
     order: Permutation,
     rng: Rng,
     round_start: Counters,
@@ -157,7 +159,16 @@ impl Preconditioning {
     /// [`SourceError`] naming a setting of the drive for which that state is not known.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
     pub fn new(wanted: Precondition, ssd: &Ssd, seed: Seed) -> Result<Self, SourceError> {
-        let pages = u64::from(ssd.logical_pages());
+        let zones = ssd.zone_layout();
+        let pages =
+            zones.map_or(u64::from(ssd.logical_pages()), |zones| u64::from(zones.count) * u64::from(zones.capacity));
+        if zones.is_some()
+            && matches!(wanted, Precondition::Random { .. } | Precondition::Steady | Precondition::LaidOut)
+        {
+            return Err(SourceError(format!(
+                "precondition: found {wanted}, expected empty, sequential or workload: zones are written in order"
+            )));
+        }
         let mut rng = seed.stream("precondition");
         let order = Permutation::new(pages, &mut rng);
         let laid_out = if wanted == Precondition::LaidOut { Some(LaidOut::new(ssd, &mut rng)?) } else { None };
@@ -173,6 +184,7 @@ impl Preconditioning {
             pages,
             done: 0,
             total,
+            zones,
             order,
             rng,
             round_start: Counters::default(),
@@ -251,7 +263,9 @@ impl Preconditioning {
             Precondition::Random { .. } if self.done < self.pages => self.order.at(self.done) as u32,
             Precondition::Random { .. } => below(&mut self.rng, self.pages) as u32,
             Precondition::Steady if self.done >= 2 * self.pages => below(&mut self.rng, self.pages) as u32,
-            _ => in_order,
+            _ => {
+                self.zones.map_or(in_order, |zones| zones.start(in_order / zones.capacity) + in_order % zones.capacity)
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::measure::{Tally, Times};
 use crate::settle::Settled;
 use crate::simulation::Simulation;
 use crate::warnings::{self, Warning};
-use flashwright_block::{BlockDevice, Nanos};
+use flashwright_block::{BlockDevice, Nanos, RequestClass};
 use flashwright_ftl::{Cause, OpKind};
 use flashwright_host::LayerFigures;
 use flashwright_nand::Condition;
@@ -74,10 +74,10 @@ impl LiveFigures {
             completed: tally.requests,
             requests: request_counts(tally),
             host: HostCounts {
-                pages_read: Some(measured.pages[0]),
-                pages_written: Some(measured.pages[1]),
+                pages_read: Some(measured.pages_of(RequestClass::Read)),
+                pages_written: Some(measured.pages_of(RequestClass::Write)),
                 pages_into_flash: Some(counters.get(OpKind::Program, Cause::Host)),
-                pages_trimmed: Some(measured.pages[2]),
+                pages_trimmed: Some(measured.pages_of(RequestClass::Discard)),
                 bytes: tally.bytes.iter().sum(),
             },
             flash: FlashCounts {
@@ -87,7 +87,7 @@ impl LiveFigures {
                 oob_reads: causes(&counters, OpKind::OobRead),
                 reads_unmapped: Some(counters.reads_unmapped),
             },
-            write_amplification: ratio(counters.total(OpKind::Program), measured.pages[1]),
+            write_amplification: ratio(counters.total(OpKind::Program), measured.pages_of(RequestClass::Write)),
             write_amplification_bytes: amplification_bytes(ssd, counters.total(OpKind::Program), tally),
             settled: Settled { mend: None, ..run.settled_now(tally.requests) },
             warnings: warnings::of_served(run).into_iter().filter(|each| each.code != "not-settled").collect(),

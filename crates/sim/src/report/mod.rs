@@ -23,7 +23,7 @@ use crate::measure::{Tally, Times};
 use crate::player::Pace;
 use crate::settle::Settled;
 use crate::warnings::Warning;
-use flashwright_block::RequestKind;
+use flashwright_block::RequestClass;
 use flashwright_host::{LayerFigures, Waits};
 use flashwright_ssd::{ChipFigures, ControllerFigures};
 use schemars::JsonSchema;
@@ -95,6 +95,8 @@ pub struct Report {
     pub handles: Vec<HandleReport>,
     /// Tenants since measuring began, in their order. Empty unless several workloads were played at once.
     pub tenants: Vec<TenantReport>,
+    /// The zones. Null unless `ftl.scheme` is `zoned`.
+    pub zones: Option<ZonesReport>,
     /// Wear since the drive was new.
     pub wear: Wear,
     /// Times from the arrival of a request to its completion, queueing included.
@@ -173,25 +175,25 @@ fn by_name(figures: impl IntoIterator<Item = (String, f64)>) -> Map<String, Valu
 }
 
 fn times_by_kind(tally: &Tally, pick: impl Fn(&Times) -> Latency) -> TimesByKind {
-    let of = |kind: RequestKind| pick(&tally.times[kind as usize]).summary();
+    let of = |class| tally.of(class, &pick).summary();
     TimesByKind {
         all: tally.moved(&pick).summary(),
-        read: of(RequestKind::Read),
-        write: of(RequestKind::Write),
-        trim: of(RequestKind::Trim),
-        flush: of(RequestKind::Flush),
+        read: of(RequestClass::Read),
+        write: of(RequestClass::Write),
+        trim: of(RequestClass::Discard),
+        flush: of(RequestClass::Barrier),
     }
 }
 
 fn request_counts(tally: &Tally) -> RequestCounts {
-    let of = |kind: RequestKind| tally.by_kind[kind as usize];
+    let of = |class: RequestClass| class.sum(&tally.by_kind);
     RequestCounts {
-        read: of(RequestKind::Read),
-        write: of(RequestKind::Write),
-        trim: of(RequestKind::Trim),
-        flush: of(RequestKind::Flush),
-        bytes_read: tally.bytes[RequestKind::Read as usize],
-        bytes_written: tally.bytes[RequestKind::Write as usize],
+        read: of(RequestClass::Read),
+        write: of(RequestClass::Write),
+        trim: of(RequestClass::Discard),
+        flush: of(RequestClass::Barrier),
+        bytes_read: RequestClass::Read.sum(&tally.bytes),
+        bytes_written: RequestClass::Write.sum(&tally.bytes),
     }
 }
 
@@ -199,7 +201,10 @@ fn request_counts(tally: &Tally) -> RequestCounts {
 fn throughput(tally: &Tally) -> Throughput {
     let nanos = tally.duration_ns();
     let per_s = |count: u64| (tally.timed && nanos > 0).then(|| count as f64 * 1e9 / nanos as f64);
-    Throughput { iops: per_s(tally.by_kind[..2].iter().sum()), bytes_per_s: per_s(tally.bytes.iter().sum()) }
+    Throughput {
+        iops: per_s(RequestClass::Read.sum(&tally.by_kind) + RequestClass::Write.sum(&tally.by_kind)),
+        bytes_per_s: per_s(tally.bytes.iter().sum()),
+    }
 }
 
 #[allow(clippy::cast_precision_loss)] // requests far below 2^53

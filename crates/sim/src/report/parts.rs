@@ -384,6 +384,32 @@ pub struct Slowdown {
     pub iops_ratio: Option<f64>,
 }
 
+/// The zones of a zoned drive.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Zones")]
+pub struct ZonesReport {
+    /// Zones.
+    pub zones: u64,
+    /// Addresses of a zone, in bytes.
+    pub size_bytes: u64,
+    /// What of a zone can be written, in bytes.
+    pub capacity_bytes: u64,
+    /// Zones in each state at the end, by its name.
+    pub states: BTreeMap<String, u64>,
+    /// Zones reset since measuring began.
+    pub resets: u64,
+    /// Zones finished since measuring began.
+    pub finishes: u64,
+    /// Pages programmed to finish zones since measuring began; `flash.programs.padding` counts them too.
+    pub pages_padded: u64,
+    /// Requests refused since measuring began, by the rule that they would have broken. No other figure counts them.
+    pub refusals: BTreeMap<String, u64>,
+    /// Times of resets from the moment when the drive accepts one to its completion; the erases follow behind.
+    pub reset_time_ns: LatencySummary,
+    /// Times of finishes.
+    pub finish_time_ns: LatencySummary,
+}
+
 /// Erases of a block.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct ErasesPerBlock {

@@ -32,7 +32,7 @@ pub(crate) struct Replayed<'a> {
     pub layers: Vec<LayerFigures>,
     pub lateness: &'a Latency,
     /// Requests that were not played, by kind.
-    pub left_out: [u64; 4],
+    pub left_out: [u64; RequestKind::COUNT],
     pub ended: Ended,
     pub note: Option<String>,
     pub cpu_s: f64,
@@ -91,6 +91,7 @@ impl Replayed<'_> {
             scheme: None,
             handles: Vec::new(),
             tenants: Vec::new(),
+            zones: None,
             wear: Wear::default(),
             response_time_ns: times_by_kind(tally, Times::response),
             service_time_ns: times_by_kind(tally, Times::service),

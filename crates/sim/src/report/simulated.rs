@@ -3,15 +3,15 @@
 use super::{
     BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HandleReport, HostCounts,
     MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, Report, SchemeReport,
-    SettlingReport, TenantReport, Verify, Wear, by_name, host_layer, ratio, request_counts, run_cost, throughput,
-    times_by_kind,
+    SettlingReport, TenantReport, Verify, Wear, ZonesReport, by_name, host_layer, ratio, request_counts, run_cost,
+    throughput, times_by_kind,
 };
 use crate::energy::Joules;
 use crate::measure::{Closeup, Measurement, OfTenant, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
 use crate::simulation::Simulation;
 use crate::tenants::Tenant;
-use flashwright_block::{BlockDevice, Nanos, RequestKind};
-use flashwright_ftl::{Cause, Counters, Ftl, HandleCounts, MappingCache, Merges, OpKind, OwnerCounts};
+use flashwright_block::{BlockDevice, Nanos, RequestClass, RequestKind, ZoneRule, ZoneState};
+use flashwright_ftl::{Cause, Counters, Ftl, HandleCounts, MappingCache, Merges, OpKind, OwnerCounts, ZoneFigures};
 use flashwright_nand::{BlockId, ErrorCounts, Lpn};
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 
@@ -85,10 +85,10 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
             warmup_requests: settings.warmup_requests,
         },
         host: HostCounts {
-            pages_read: Some(measured.pages[0]),
-            pages_written: Some(measured.pages[1]),
+            pages_read: Some(measured.pages_of(RequestClass::Read)),
+            pages_written: Some(measured.pages_of(RequestClass::Write)),
             pages_into_flash: Some(into_flash),
-            pages_trimmed: Some(measured.pages[2]),
+            pages_trimmed: Some(measured.pages_of(RequestClass::Discard)),
             bytes: tally.bytes.iter().sum(),
         },
         requests: request_counts(tally),
@@ -103,7 +103,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         },
         settled: Some(simulation.settled()),
         warnings: crate::warnings::of(simulation),
-        write_amplification: ratio(programs, measured.pages[1]),
+        write_amplification: ratio(programs, measured.pages_of(RequestClass::Write)),
         write_amplification_bytes: amplification_bytes(ssd, programs, tally),
         write_amplification_into_flash: ratio(programs, into_flash),
         gc: gc(ssd, &counters),
@@ -113,6 +113,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         scheme: Some(SchemeReport { ram_bytes: figures.ram_bytes, extra: by_name(figures.extra) }),
         handles: handles(ssd),
         tenants: tenants(simulation),
+        zones: figures.zones.and_then(|figures| zones(ssd, figures, &counters, tally)),
         wear: wear(simulation, erases),
         response_time_ns: times_by_kind(tally, Times::response),
         service_time_ns: times_by_kind(tally, Times::service),
@@ -197,7 +198,7 @@ pub(super) fn causes(counters: &Counters, kind: OpKind) -> Causes {
 
 /// Bytes programmed over bytes that the host wrote; none if it wrote nothing.
 pub(super) fn amplification_bytes(ssd: &Ssd, programs: u64, tally: &Tally) -> Option<f64> {
-    ratio(programs * ssd.flash().geometry().page_size().0, tally.bytes[RequestKind::Write as usize])
+    ratio(programs * ssd.flash().geometry().page_size().0, RequestClass::Write.sum(&tally.bytes))
 }
 
 pub(super) fn gc(ssd: &Ssd, counters: &Counters) -> Gc {
@@ -254,12 +255,12 @@ fn tenants(simulation: &Simulation) -> Vec<TenantReport> {
             response_time_ns: times_by_kind(tally, Times::response),
             service_time_ns: times_by_kind(tally, Times::service),
             pages_read: asked.pages[RequestKind::Read as usize],
-            pages_written: asked.pages[RequestKind::Write as usize],
+            pages_written: RequestClass::Write.sum(&asked.pages),
             pages_into_flash: cost.pages_written,
             pages_moved,
             // Nobody wrote only before the first request.
             pages_moved_for: cost.pages_moved_for[..tenants.len()].to_vec(),
-            write_amplification: ratio(cost.pages_written + pages_moved, asked.pages[RequestKind::Write as usize]),
+            write_amplification: ratio(cost.pages_written + pages_moved, RequestClass::Write.sum(&asked.pages)),
             alone: None,
             slowdown: None,
         }
@@ -277,6 +278,25 @@ fn handle((number, counts): (usize, HandleCounts)) -> HandleReport {
         pages_moved_for,
         write_amplification: ratio(pages_written + pages_moved, pages_written),
     }
+}
+
+fn zones(ssd: &Ssd, figures: ZoneFigures, counters: &Counters, tally: &Tally) -> Option<ZonesReport> {
+    let ZoneFigures { by_state, resets, finishes, refusals } = figures;
+    let (layout, page) = (ssd.zone_layout()?, ssd.flash().geometry().page_size().0);
+    let key = |name: &str| name.replace(['-', ' '], "_");
+    let times = |kind: RequestKind| tally.times[kind as usize].service().summary();
+    Some(ZonesReport {
+        zones: u64::from(layout.count),
+        size_bytes: u64::from(layout.size) * page,
+        capacity_bytes: u64::from(layout.capacity) * page,
+        states: ZoneState::ALL.iter().zip(by_state).map(|(state, count)| (key(state.name()), count)).collect(),
+        resets,
+        finishes,
+        pages_padded: counters.get(OpKind::Program, Cause::Padding),
+        refusals: ZoneRule::ALL.iter().zip(refusals).map(|(rule, count)| (key(rule.name()), count)).collect(),
+        reset_time_ns: times(RequestKind::ZoneReset),
+        finish_time_ns: times(RequestKind::ZoneFinish),
+    })
 }
 
 fn buffer(ram: RamFigures) -> Buffer {

@@ -13,7 +13,7 @@ use crate::report::{Cost, Ended, LiveFigures, RunReport};
 use crate::warnings;
 use flashwright_block::{
     BlockDevice, Bytes, Completion, DeviceInfo, HoldsData, IoError, MOVES_MAX, Moved, Nanos, Placed, Placement,
-    Request, RequestKind, SECTOR_BYTES, Seed, SourceError, Tag,
+    Request, RequestClass, RequestKind, SECTOR_BYTES, Seed, SourceError, Tag,
 };
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
@@ -61,7 +61,7 @@ impl LiveRun {
     ///
     /// # Errors
     /// [`RunError::Ssd`] with every validation error of the configuration, and if it puts a scheduler before the drive,
-    /// which only [`crate::Proxied`] does for devices that are served; [`RunError::Source`] for a precondition that plays a workload; [`RunError::Precondition`].
+    /// which only [`crate::Proxied`] does for devices that are served, or has zones; [`RunError::Source`] for a precondition that plays a workload; [`RunError::Precondition`].
     pub fn new(
         config: &DriveConfig,
         seed: Seed,
@@ -81,15 +81,26 @@ impl LiveRun {
             );
             return Err(RunError::Source(SourceError(what)));
         }
+        let refuse = |key: &str, what: String| {
+            let problems = vec![SettingError { key: key.to_owned(), what }];
+            let error = ConfigError { source_name: config.name.clone(), problems };
+            Err(RunError::Ssd(SsdError::Config(error)))
+        };
         if !config.host.stack.scheduler.0.is_empty() {
             let names: Vec<&str> = config.host.stack.scheduler.0.iter().map(|name| name.listed().name).collect();
             let what = format!(
                 "found {:?}, expected \"none\": only a device that exists is served behind schedulers (--before)",
                 names.join("+")
             );
-            let problems = vec![SettingError { key: "host.scheduler".to_owned(), what }];
-            let error = ConfigError { source_name: config.name.clone(), problems };
-            return Err(RunError::Ssd(SsdError::Config(error)));
+            return refuse("host.scheduler", what);
+        }
+        let scheme = config.ftl.scheme;
+        if scheme.writes_in_order() {
+            let what = format!(
+                "found {:?}, expected a scheme that takes writes in any order: clients are not told of zones; `simulate` plays them",
+                scheme.listed().name
+            );
+            return refuse("ftl.scheme", what);
         }
         Ok(())
     }
@@ -299,7 +310,7 @@ impl LiveRun {
     /// Says once that trims have emptied much of a drive that was filled.
     #[cold]
     fn note_trims(&mut self) {
-        let trimmed = self.run.measurement().pages[RequestKind::Trim as usize];
+        let trimmed = self.run.measurement().pages_of(RequestClass::Discard);
         if trimmed < self.look_at_trims {
             return;
         }

@@ -4,7 +4,7 @@
 use super::write_buffer::Extent;
 use super::{Controller, Drain, Job, Owner, Stage};
 use flashwright_block::{
-    Arbiter, BlockDevice, Completion, Effects, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag,
+    Arbiter, BlockDevice, Completion, Effects, IoError, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag,
 };
 
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
@@ -127,7 +127,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         };
         let data = match (request.kind, owner) {
             (RequestKind::Write, Owner::Entry(id)) => payloads.entry(id, Extent::of(&request)),
-            (RequestKind::Write, Owner::Command(slot)) => {
+            (RequestKind::Write | RequestKind::Append, Owner::Command(slot)) => {
                 payloads.written(self.commands[slot as usize].tag, Extent::of(&request))
             }
             _ => Vec::new(),
@@ -160,6 +160,12 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         self.inside.writes -= u32::from(writes(&completion.request));
         if self.payloads.is_some() && completion.request.kind == RequestKind::Read {
             self.data_came(&completion, owner);
+        }
+        if let (true, Owner::Command(slot)) = (completion.request.kind.is_for_zones(), owner) {
+            // Where an append went, and what a reset cleared.
+            let Request { first_sector, sectors, .. } = completion.request;
+            let command = &mut self.commands[slot as usize];
+            command.request = Request { first_sector, sectors, ..command.request };
         }
         if let Err(error) = completion.result {
             self.job_failed(owner, error);
@@ -237,5 +243,5 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
 }
 
 fn writes(request: &Request) -> bool {
-    matches!(request.kind, RequestKind::Write | RequestKind::Trim)
+    matches!(request.kind.class(), RequestClass::Write | RequestClass::Discard)
 }

@@ -42,7 +42,7 @@ use crate::ssd::Ssd;
 use claims::{Claim, Claims};
 use flashwright_block::{
     Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Effects, Fifo, HoldsData, IoError, Nanos,
-    Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
+    Request, RequestClass, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use link::Link;
 use noise::Noise;
@@ -414,10 +414,10 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             }
         };
         self.queue.take(request.kind, 1);
-        let overhead = match request.kind {
-            RequestKind::Read => self.config.read_overhead.0,
-            RequestKind::Write => self.config.write_overhead.0,
-            RequestKind::Trim | RequestKind::Flush => 0,
+        let overhead = match request.kind.class() {
+            RequestClass::Read => self.config.read_overhead.0,
+            RequestClass::Write => self.config.write_overhead.0,
+            _ => 0,
         };
         self.firmware_free_at = self.firmware_free_at.max(self.now) + overhead;
         if self.firmware.is_empty() && self.firmware_free_at == self.now {
@@ -432,17 +432,17 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     fn decide(&mut self, slot: u32) {
         let command = self.commands[slot as usize];
         let (order, extent) = (command.order, command.extent());
-        match command.request.kind {
-            RequestKind::Flush => self.writers.push_back(slot),
+        match command.request.kind.class() {
+            RequestClass::Barrier | RequestClass::Manage => self.writers.push_back(slot),
             _ if command.request.sectors == 0 => return self.finish(slot),
-            RequestKind::Read => {
+            RequestClass::Read => {
                 self.unsettled.add(Claim { order, extent, writes: false });
                 if self.unsettled.must_wait(order, extent, false) || !self.serve(slot) {
                     self.held.push(slot);
                 }
                 return;
             }
-            RequestKind::Write | RequestKind::Trim => {
+            RequestClass::Write | RequestClass::Discard => {
                 self.unsettled.add(Claim { order, extent, writes: true });
                 self.writers.push_back(slot);
             }

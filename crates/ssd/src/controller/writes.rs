@@ -4,7 +4,7 @@ use super::link::{Crossing, Way};
 use super::payloads::Payloads;
 use super::write_buffer::Extent;
 use super::{Command, Controller, Oversized, Owner, Stage};
-use flashwright_block::{Arbiter, BlockDevice, Request, RequestKind, SECTOR_BYTES};
+use flashwright_block::{Arbiter, BlockDevice, Request, RequestClass, RequestKind, SECTOR_BYTES};
 
 impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     pub(super) fn run_writers(&mut self) {
@@ -43,6 +43,10 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
                     }
                     RequestKind::Trim => {
                         self.trim(slot, extent);
+                        true
+                    }
+                    kind if kind.class() == RequestClass::Manage => {
+                        self.push(command.request, Owner::Command(slot));
                         true
                     }
                     _ if self.is_buffered(extent) => {

@@ -4,7 +4,7 @@
 
 use flashwright_block::{BlockDevice, Completion, IoError, Nanos, Request, RequestKind, Rng, Seed, below};
 use flashwright_ftl::{
-    CAUSES, Cause, Counters, FlashOp, Ftl, Listed, LpnRun, OpKind, PlacementName, ScheduleName, VictimName,
+    CAUSES, Cause, Counters, FlashOp, Ftl, Listed, LpnRun, OpKind, PlacementName, ScheduleName, SchemeName, VictimName,
 };
 use flashwright_nand::{Lpn, ProgramOrder};
 use flashwright_ssd::{Config, DriveConfig, Ssd};
@@ -12,6 +12,11 @@ use flashwright_ssd::{Config, DriveConfig, Ssd};
 pub const CAUSE: [Cause; CAUSES] =
     [Cause::Host, Cause::Gc, Cause::Merge, Cause::Padding, Cause::Translation, Cause::GcTranslation, Cause::Wear];
 pub const KIND: [OpKind; 4] = [OpKind::Read, OpKind::Program, OpKind::Erase, OpKind::OobRead];
+
+/// Schemes that take writes in any order; `zones.rs` tests the other.
+pub fn any_order() -> impl Iterator<Item = SchemeName> {
+    SchemeName::ALL.iter().copied().filter(|scheme| !scheme.writes_in_order())
+}
 
 /// Policies whose defaults are for larger drives: windows and numbers of frontiers that the shapes have blocks for.
 pub fn small_policies() -> Vec<String> {

@@ -15,6 +15,15 @@ pub struct Target {
     pub page_sectors: u32,
 }
 
+/// The zones of a zoned drive, in sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZonedTarget {
+    /// From the start of a zone to the start of the next.
+    pub size_sectors: u64,
+    /// What of a zone can be written, from its start.
+    pub capacity_sectors: u64,
+}
+
 /// What determines when the next request is issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
@@ -106,6 +115,10 @@ pub(crate) struct Plan<'a> {
     pub(crate) seed: Seed,
     /// Number of requests; none is endless.
     pub(crate) requests: Option<u64>,
+    /// The drive's zones, if it has any.
+    pub(crate) zones: Option<ZonedTarget>,
+    /// Sectors of a flash page.
+    pub(crate) page_sectors: u32,
     /// Sectors in use, from the start of the drive.
     pub(crate) space_sectors: u64,
     /// Sectors of a request.
@@ -127,6 +140,7 @@ impl<'a> Plan<'a> {
         common: &'a Common,
         defaults: Defaults,
         target: &Target,
+        zones: Option<ZonedTarget>,
         seed: Seed,
         requests: Option<u64>,
     ) -> Result<Self, Fault> {
@@ -145,7 +159,19 @@ impl<'a> Plan<'a> {
         }
         let size_sectors = u32::try_from(size).map_err(|_| Fault::new("size", size, "at most 2^32 sectors"))?;
         let slots = (used - size) / align_sectors + 1;
-        Ok(Plan { common, defaults, seed, requests, space_sectors: used, size_sectors, align_sectors, slots })
+        let page_sectors = target.page_sectors.max(1);
+        Ok(Plan {
+            common,
+            defaults,
+            seed,
+            requests,
+            zones,
+            page_sectors,
+            space_sectors: used,
+            size_sectors,
+            align_sectors,
+            slots,
+        })
     }
 
     /// Random numbers for addresses.
@@ -165,17 +191,25 @@ impl<'a> Plan<'a> {
 
     /// The generator that draws addresses from `pattern` and the rest from the common keys.
     pub(crate) fn run<P: Pattern + 'static>(&self, pattern: P) -> Box<dyn RequestSource + Send> {
+        let template = Request { sectors: self.size_sectors, ..Request::default() };
+        Box::new(Generator::new(pattern, self.mix(), self.clock(), template, self.requests))
+    }
+
+    /// What draws the kinds of requests.
+    pub(crate) fn mix(&self) -> Mix {
         let (write, trim) = self.common.shares(self.defaults);
-        let mix = Mix::new(self.seed.stream("workload.kind"), write, trim);
-        let clock = match self.common.rate {
+        Mix::new(self.seed.stream("workload.kind"), write, trim)
+    }
+
+    /// What gives their arrivals.
+    pub(crate) fn clock(&self) -> Clock {
+        match self.common.rate {
             Some(rate) => Clock::open(
                 self.seed.stream("workload.arrival"),
                 1e9 / rate.0,
                 self.common.arrival.unwrap_or(ArrivalKind::Poisson),
             ),
             None => Clock::Closed,
-        };
-        let template = Request { sectors: self.size_sectors, ..Request::default() };
-        Box::new(Generator::new(pattern, mix, clock, template, self.requests))
+        }
     }
 }

@@ -45,7 +45,7 @@ mod value;
 mod writers;
 
 pub(crate) use alias::AliasTable;
-pub use common::{Pace, Target};
+pub use common::{Pace, Target, ZonedTarget};
 pub use error::{Fault, SpecError};
 pub(crate) use generator::{Clock, take_from};
 pub use settings::KeyInfo;
@@ -81,6 +81,11 @@ pub(crate) trait Workload {
 
     /// The source on the drive that `plan` was laid out for.
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault>;
+
+    /// Whether its writes keep the rules of zones.
+    fn keeps_zones(&self) -> bool {
+        false
+    }
 
     /// Its label in reports, if its name alone would promise too much.
     fn label(&self) -> Option<String> {
@@ -177,4 +182,5 @@ workloads! {
     filebench_fileserver::FilebenchFileserver,
     filebench_oltp::FilebenchOltp,
     filebench_varmail::FilebenchVarmail,
+    zones::Zones,
 }

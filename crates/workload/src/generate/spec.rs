@@ -1,6 +1,6 @@
 //! The text form of a workload.
 
-use super::common::{Common, Pace, Plan, Target};
+use super::common::{Common, Pace, Plan, Target, ZonedTarget};
 use super::error::{Fault, SpecError};
 use super::settings::{Given, KeyInfo, Settings};
 use super::{Kind, described};
@@ -133,9 +133,30 @@ impl WorkloadSpec {
         seed: Seed,
         requests: Option<u64>,
     ) -> Result<Box<dyn RequestSource + Send>, SpecError> {
-        self.plan(target, seed, requests)
-            .and_then(|plan| self.kind.workload().source(&plan))
-            .map_err(|fault| SpecError { spec: self.to_string(), faults: vec![fault] })
+        self.source_on_zones(target, None, seed, requests)
+    }
+
+    /// As [`WorkloadSpec::source`], on a drive that may have zones. Of those that write, only `zones` goes with one that has.
+    ///
+    /// # Errors
+    /// As [`WorkloadSpec::source`].
+    pub fn source_on_zones(
+        &self,
+        target: &Target,
+        zones: Option<ZonedTarget>,
+        seed: Seed,
+        requests: Option<u64>,
+    ) -> Result<Box<dyn RequestSource + Send>, SpecError> {
+        let workload = self.kind.workload();
+        let (writes, _) = self.common.shares(workload.defaults());
+        let source = if zones.is_some() && writes > 0.0 && !workload.keeps_zones() {
+            let found = format!("{}, which does not write zones in order, on a zoned drive", self.name());
+            Err(Fault::new("workload", found, "zones, such as zones:writers=4, a workload with write=0, or a trace"))
+        } else {
+            Plan::new(&self.common, workload.defaults(), target, zones, seed, requests)
+                .and_then(|plan| workload.source(&plan))
+        };
+        source.map_err(|fault| SpecError { spec: self.to_string(), faults: vec![fault] })
     }
 
     /// For stand-ins: the requests after which the published statistics hold on `target`, which is the length of the
@@ -153,7 +174,7 @@ impl WorkloadSpec {
     }
 
     fn plan(&self, target: &Target, seed: Seed, requests: Option<u64>) -> Result<Plan<'_>, Fault> {
-        Plan::new(&self.common, self.kind.workload().defaults(), target, seed, requests)
+        Plan::new(&self.common, self.kind.workload().defaults(), target, None, seed, requests)
     }
 }
 

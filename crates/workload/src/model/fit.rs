@@ -12,7 +12,7 @@ use super::tree::{
     Recent, STATES, Tree, WRITE, class, cover, extent,
 };
 use crate::trace::{TraceError, TraceOptions, TraceReader};
-use flashwright_block::{Request, RequestKind, Rng, Seed};
+use flashwright_block::{Request, RequestClass, Rng, Seed};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::path::Path as FilePath;
@@ -181,11 +181,11 @@ impl Fitting {
         let gap = self.times.last().map_or(0, |last| request.arrival.0.saturating_sub(*last));
         self.times.push(request.arrival.0);
         self.mix.add(request.kind, gap, request.fua);
-        let kind = match request.kind {
-            RequestKind::Read => READ,
-            RequestKind::Write => WRITE,
-            RequestKind::Trim => 2,
-            RequestKind::Flush => {
+        let kind = match request.kind.class() {
+            RequestClass::Read => READ,
+            RequestClass::Write => WRITE,
+            RequestClass::Discard => 2,
+            RequestClass::Barrier | RequestClass::Manage => {
                 self.flushes += 1;
                 return;
             }

@@ -4,7 +4,7 @@
 //! within a level the next direction depends on the last and on whether the gap to the last request was short.
 
 use super::gaps::SHORT;
-use flashwright_block::{RequestKind, Rng, chance, unit_interval};
+use flashwright_block::{RequestClass, RequestKind, Rng, chance, unit_interval};
 use serde::{Deserialize, Serialize};
 
 /// Requests of a window.
@@ -46,23 +46,26 @@ pub(super) struct MixCounts {
     after: [u64; 4],
     trims: [u64; 4],
     flushes: [u64; 4],
-    last: Option<RequestKind>,
+    last: Option<RequestClass>,
     forced: u64,
 }
 
 impl MixCounts {
     pub(super) fn add(&mut self, kind: RequestKind, gap_ns: u64, forced: bool) {
+        if kind.class() == RequestClass::Manage {
+            return; // a model has no zones
+        }
         if let Some(last) = self.last {
             self.after[last as usize] += 1;
             self.trims[last as usize] += u64::from(kind == RequestKind::Trim);
             self.flushes[last as usize] += u64::from(kind == RequestKind::Flush);
         }
         if kind.moves_data() {
-            let write = kind == RequestKind::Write;
+            let write = kind.class() == RequestClass::Write;
             self.data.push(u8::from(write) | u8::from(gap_ns < SHORT) << 1);
             self.forced += u64::from(forced && write);
         }
-        self.last = Some(kind);
+        self.last = Some(kind.class());
     }
 
     /// The mix, and whether the trace is too short to know how it drifts.

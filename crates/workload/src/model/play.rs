@@ -15,7 +15,7 @@ use super::tree::{
 };
 use crate::generate::{AliasTable, Clock, take_from};
 use flashwright_block::{
-    Nanos, Request, RequestKind, RequestSource, Rng, Seed, SourceError, below, chance, unit_interval,
+    Nanos, Request, RequestClass, RequestKind, RequestSource, Rng, Seed, SourceError, below, chance, unit_interval,
 };
 use std::ops::Range;
 
@@ -260,11 +260,11 @@ impl Player {
             }
         };
         let kind = self.kinds.next(gap);
-        let which = match kind {
-            RequestKind::Flush => return Request { arrival, kind, ..Request::default() },
-            RequestKind::Read => 0,
-            RequestKind::Write => 1,
-            RequestKind::Trim => 2,
+        let which = match kind.class() {
+            RequestClass::Barrier | RequestClass::Manage => return Request { arrival, kind, ..Request::default() },
+            RequestClass::Read => 0,
+            RequestClass::Write => 1,
+            RequestClass::Discard => 2,
         };
         self.now = self.now.wrapping_add(1);
         let (first_sector, size, run, state) = if let Some((end, size)) = self.go_on(which) {

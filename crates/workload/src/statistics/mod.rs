@@ -15,7 +15,7 @@
 //! Pages are 4 KiB. Trims and flushes are counted and enter nothing else.
 //!
 //! ```
-//! use flashwright_block::{Request, RequestKind};
+//! use flashwright_block::{Request, RequestClass, RequestKind};
 //! use flashwright_workload::statistics::{Collector, distances};
 //!
 //! let mut one = Collector::default();
@@ -51,7 +51,7 @@ pub use reuse::{Popularity, Reuse};
 pub use runs::Runs;
 pub use sizes::Sizes;
 
-use flashwright_block::{Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
+use flashwright_block::{Request, RequestClass, RequestSource, SECTOR_BYTES, SourceError};
 use std::ops::RangeInclusive;
 
 /// Sectors of a page.
@@ -129,17 +129,18 @@ impl Collector {
     /// Takes the next request.
     pub fn add(&mut self, request: &Request) {
         self.sums.requests += 1;
-        let direction = match request.kind {
-            RequestKind::Read => READ,
-            RequestKind::Write => WRITE,
-            RequestKind::Trim => {
+        let direction = match request.kind.class() {
+            RequestClass::Read => READ,
+            RequestClass::Write => WRITE,
+            RequestClass::Discard => {
                 self.sums.trims += 1;
                 return;
             }
-            RequestKind::Flush => {
+            RequestClass::Barrier => {
                 self.sums.flushes += 1;
                 return;
             }
+            RequestClass::Manage => return,
         };
         if request.sectors == 0 {
             return;

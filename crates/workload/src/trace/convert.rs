@@ -103,6 +103,11 @@ impl TraceWriter {
             let what = "arrives more than 100 years after the first".to_owned();
             return Err(TraceError::record(&self.target, self.report.written + 1, what));
         }
+        if request.kind.is_for_zones() && !self.keeps_all {
+            let what =
+                format!("is a {}, which this format does not hold; write format flashwright", request.kind.name());
+            return Err(TraceError::record(&self.target, self.report.written + 1, what));
+        }
         self.last = request.arrival;
         let held = self.encoder.request(request, &mut self.out);
         match held.map_err(|source| TraceError::io(&self.target, "write the trace", source))? {

@@ -247,10 +247,9 @@ fn unpack(raw: &[u8], count: usize, rows: &mut Vec<Request>) -> Option<()> {
         end = row.first_sector.checked_add(u64::from(row.sectors)).filter(|end| *end <= u64::MAX / 512)?;
     }
     for row in rows.iter_mut() {
-        let flags = column.byte().filter(|flags| *flags < 8)?;
+        let flags = column.byte()?;
         row.fua = flags & FUA != 0;
-        row.kind =
-            [RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush][usize::from(flags & 3)];
+        row.kind = *RequestKind::ALL.get(usize::from(flags & 3 | flags >> 3 << 2))?;
     }
     let mut process = 0i64;
     for row in rows.iter_mut() {
@@ -290,7 +289,7 @@ fn pack(rows: &[Request], raw: &mut Vec<u8>) {
         end = row.end_sector();
     }
     rows.iter().for_each(|row| put_varint(raw, u64::from(row.sectors)));
-    raw.extend(rows.iter().map(|row| row.kind as u8 | if row.fua { FUA } else { 0 }));
+    raw.extend(rows.iter().map(|row| row.kind as u8 & 3 | row.kind as u8 >> 2 << 3 | if row.fua { FUA } else { 0 }));
     let mut process = 0;
     for row in rows {
         put_zigzag(raw, i64::from(row.process) - process);

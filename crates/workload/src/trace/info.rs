@@ -4,7 +4,7 @@ use super::address::PageHasher;
 use super::error::TraceError;
 use super::options::{DeviceSpan, Layout, TraceOptions, TraceStats};
 use super::reader::{Doubt, TraceReader};
-use flashwright_block::{Nanos, Request, RequestKind, SECTOR_BYTES};
+use flashwright_block::{Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::path::Path;
@@ -128,20 +128,21 @@ impl Sums {
         self.last = request.arrival;
         self.info.requests += 1;
         let bytes = u64::from(request.sectors) * SECTOR_BYTES;
-        match request.kind {
-            RequestKind::Read => {
+        match request.kind.class() {
+            RequestClass::Read => {
                 self.info.reads += 1;
                 self.info.read_bytes += bytes;
             }
-            RequestKind::Write => {
+            RequestClass::Write => {
                 self.info.writes += 1;
                 self.info.written_bytes += bytes;
                 self.info.fua_writes += u64::from(request.fua);
             }
-            RequestKind::Trim => self.info.trims += 1,
-            RequestKind::Flush => self.info.flushes += 1,
+            RequestClass::Discard => self.info.trims += 1,
+            RequestClass::Barrier => self.info.flushes += 1,
+            RequestClass::Manage => {}
         }
-        if matches!(request.kind, RequestKind::Read | RequestKind::Write) {
+        if request.kind.moves_data() {
             self.info.end_byte = self.info.end_byte.max(request.end_sector().saturating_mul(SECTOR_BYTES));
             self.follow(request, device);
             self.pages.touch(request);

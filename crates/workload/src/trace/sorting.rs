@@ -185,7 +185,6 @@ fn packed(record: &Record) -> [u8; RECORD_BYTES] {
 fn unpacked(bytes: &[u8; RECORD_BYTES]) -> Record {
     let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes were cut"));
     let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes were cut"));
-    let kinds = [RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Flush];
     Record {
         time: u64_at(0),
         first_sector: u64_at(8),
@@ -193,7 +192,7 @@ fn unpacked(bytes: &[u8; RECORD_BYTES]) -> Record {
         sectors: u32_at(20),
         process: u32_at(24),
         stream: u16::from_le_bytes([bytes[28], bytes[29]]),
-        kind: kinds[usize::from(bytes[30] & 3)],
+        kind: RequestKind::ALL[usize::from(bytes[30])],
         fua: bytes[31] != 0,
     }
 }

@@ -295,12 +295,7 @@ pub(crate) fn known_kind(word: &[u8]) -> Option<RequestKind> {
 
 /// What a kind is called, in messages and as a key.
 pub(crate) fn kind_name(kind: RequestKind) -> &'static str {
-    match kind {
-        RequestKind::Read => "read",
-        RequestKind::Write => "write",
-        RequestKind::Trim => "trim",
-        RequestKind::Flush => "flush",
-    }
+    kind.name()
 }
 
 fn kind_of(key: &str) -> Option<RequestKind> {

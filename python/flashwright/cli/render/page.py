@@ -300,6 +300,8 @@ def _figures(result: RunResult) -> RenderableType:
             )
         )
     rows += _handles(j["handles"])
+    if j["zones"] is not None:
+        rows += _zones(j["zones"])
     if (folded := _slc_cache(j)) is not None:
         rows.append(("SLC cache", folded))
     if (used := j["gc"]["block_utilization"]) is not None:
@@ -337,6 +339,28 @@ def _handles(handles: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
             others = [f"{units.share(of / moved)} for writes of {by}" for by, of in causes if of]
             line += f", of these {', '.join(others)}"
         yield f"handle {handle['handle']}", line
+
+
+def _zones(zones: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What became of the zones, and what was refused."""
+    named = (
+        f"{units.count(count)} {state.replace('_', ' ')}"
+        for state, count in zones["states"].items()
+        if count
+    )
+    size = units.size(zones["capacity_bytes"])
+    yield "zones", f"{units.count(zones['zones'])} of {size}: {', '.join(named)}"
+    yield "zones reset", units.count(zones["resets"])
+    if zones["finishes"]:
+        padding = f"{units.count(zones['pages_padded'])} pages of padding"
+        yield "zones finished", f"{units.count(zones['finishes'])}, with {padding}"
+    refused = [
+        f"{units.count(count)} {rule.replace('_', ' ')}"
+        for rule, count in zones["refusals"].items()
+        if count
+    ]
+    if refused:
+        yield "requests refused", ", ".join(refused)
 
 
 def _controller(figures: Mapping[str, Any]) -> str:

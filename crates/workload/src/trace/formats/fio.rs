@@ -163,10 +163,8 @@ impl Encode for FioLog {
 
     fn request(&mut self, request: &Request, out: &mut Output) -> io::Result<Held> {
         let action = match request.kind {
-            RequestKind::Read => "read",
-            RequestKind::Write => "write",
-            RequestKind::Trim => "trim",
             RequestKind::Flush => "sync",
+            kind => kind.name(),
         };
         self.last_us = request.arrival.0 / US_NS;
         let (offset, length) = (request.first_sector * SECTOR, u64::from(request.sectors) * SECTOR);

@@ -20,7 +20,7 @@
 //! that of the footer its 12 B. Such files can still be read.
 //!
 //! A chunk unpacks to seven columns, one after the other, each with one entry a request: arrival (varint, from the
-//! previous), first sector (zigzag, from the previous request's end), sectors (varint), kind (1 B: bits 0-1 kind, bit 2
+//! previous), first sector (zigzag, from the previous request's end), sectors (varint), kind (1 B: kind in bits 0, 1, 3 and 4, bit 2
 //! force-unit-access), process (zigzag, from the previous), stream (zigzag, from the previous). "Previous" is all zero
 //! at a chunk's start, so chunks stand alone. `requests` in the prologue is 2^64 - 1 until the file is finished: with
 //! this and the footer, a half-written or truncated file is never mistaken for a complete one.
