@@ -23,7 +23,7 @@ const MOUNTS: &str = "[recovery]\nmount-by = \"scan\"\n";
 /// A write with a placement identifier.
 fn placed(nsid: u32, first: u64, blocks: u32, identifier: u16) -> Sqe {
     let mut command = of(nsid, 0x01, first, blocks);
-    let dword = blocks - 1 | 2 << 20;
+    let dword = (blocks - 1) | 2 << 20;
     put(&mut command.0, 48, &dword.to_le_bytes());
     put(&mut command.0, 54, &identifier.to_le_bytes());
     command
