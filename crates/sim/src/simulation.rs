@@ -414,7 +414,7 @@ impl Simulation {
         self.history = Some(History::new(totals(&self.machine), ssd.logical_pages(), blocks, levels_wear));
         let settles = self.conditioning.is_some();
         let pace = if settles && !self.machine.is_layered() { Pace::Closed { depth: 1 } } else { self.settings.pace };
-        self.player = Some(Player::new(pace, now));
+        self.player = Some(Player::new(pace, now).past_refusals());
         if settles {
             self.phase = Phase::Settling;
         } else {
