@@ -136,5 +136,5 @@ def test_what_knows_no_zones_is_told_of_the_rule(command: Cli) -> None:
         said.status != 0
         and "refuses a request: a write begins at the zone's write pointer" in said.err
     )
-    said = command("serve", "wd-zn540", "--nbd", "tcp:127.0.0.1:0", "--run", "true")
+    said = command("serve", "wd-zn540", "--nbd", "tcp:127.0.0.1:0")
     assert said.status == 2 and "clients are not told of zones" in said.err
