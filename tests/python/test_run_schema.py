@@ -27,6 +27,7 @@ from schema_pages import rows_of_figures, types_of  # noqa: E402
 
 SMALL = {"geometry.blocks-per-plane": 64, "geometry.channels": 2}
 WRITES = "uniform:write=0.7"
+IN_ZONES = "zones:write=0.7,fill=0.02"
 
 
 @cache
@@ -49,7 +50,10 @@ def checked(figures: Any) -> dict[str, Any]:
 
 RUNS: dict[str, tuple[dict[str, object], str, str, dict[str, Any]]] = {
     **{
-        scheme.name: ({"ftl.scheme": scheme.name}, "sequential", WRITES, {"requests": 400, "depth": 4})
+        scheme.name: (
+            {"ftl.scheme": scheme.name}, "sequential", IN_ZONES if scheme.name == "zoned" else WRITES,
+            {"requests": 400, "depth": 4},
+        )
         for scheme in catalogue()["ftl.scheme"]
     },
     "no times": ({"timing.model": "none"}, "steady", WRITES, {"requests": 400}),

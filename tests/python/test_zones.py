@@ -128,3 +128,13 @@ def test_the_bundled_zoned_drive_finishes_and_resets_as_measured() -> None:
     )
     assert full.json["zones"]["reset_time_ns"]["mean"] == pytest.approx(15.5e6, rel=0.02)
     assert full.json["write_amplification"] == 1
+
+
+def test_what_knows_no_zones_is_told_of_the_rule(command: Cli) -> None:
+    said = command("replay", "sim:wd-zn540", "--workload", "uniform", "--requests", "50")
+    assert (
+        said.status != 0
+        and "refuses a request: a write begins at the zone's write pointer" in said.err
+    )
+    said = command("serve", "wd-zn540", "--nbd", "tcp:127.0.0.1:0")
+    assert said.status == 2 and "clients are not told of zones" in said.err

@@ -8,8 +8,8 @@
 //! one step at a time, and reports tags and completions to it.
 //!
 //! Playing ends at the first request that fails: the player issues no more, waits for those in flight, and only then
-//! returns the error. So nothing is left in the device, and the caller has seen every completion. A request that breaks a rule of zones
-//! does not count as failed here: the device counts it, and the next one follows.
+//! returns the error. So nothing is left in the device, and the caller has seen every completion. On a simulated drive, which counts
+//! them, requests that break a rule of zones don't end playing ([`Player::past_refusals`]).
 
 use flashwright_block::{
     Ahead, BlockDevice, Completion, Interactive, IoError, Nanos, Next, Request, RequestSource, SourceError, TIME_MAX,
@@ -107,6 +107,8 @@ pub struct Player {
     first_arrival: Nanos,
     /// When the last request of an open loop arrived, on the device's clock.
     last_arrival: Nanos,
+    /// Whether it goes on after requests that break a rule of zones.
+    is_past_refusals: bool,
     #[serde(skip)]
     batch: Vec<Request>,
     #[serde(skip)]
@@ -136,6 +138,7 @@ impl Player {
             started,
             first_arrival: Nanos(0),
             last_arrival: started,
+            is_past_refusals: false,
             batch: Vec::with_capacity(BATCH),
             next: 0,
             dry: false,
@@ -149,6 +152,12 @@ impl Player {
     #[must_use]
     pub fn pace(&self) -> Pace {
         self.pace
+    }
+
+    /// Goes on after requests that break a rule of zones; the device counts them.
+    #[must_use]
+    pub fn past_refusals(self) -> Self {
+        Self { is_past_refusals: true, ..self }
     }
 
     /// Requests submitted so far; the source of a saved run is fast-forwarded by this number.
@@ -179,7 +188,7 @@ impl Player {
     /// Starts on a restarted source, at the device's time `started`. Nothing may be in flight.
     pub fn start_over(&mut self, started: Nanos) {
         assert_eq!(self.outstanding, 0, "a pass ends when its last request has ended");
-        *self = Self::new(self.pace, started);
+        *self = Self { is_past_refusals: self.is_past_refusals, ..Self::new(self.pace, started) };
     }
 
     /// Continues at another pace from the device's time `started`. The next request keeps its distance in time from the
@@ -504,7 +513,7 @@ impl Player {
     fn keep_failure(&mut self) -> bool {
         match &self.completion.result {
             Ok(()) => false,
-            Err(error) if matches!(**error, IoError::Zone(_)) => false,
+            Err(error) if self.is_past_refusals && matches!(**error, IoError::Zone(_)) => false,
             Err(error) => {
                 self.failure.get_or_insert_with(|| error.clone());
                 true

@@ -431,7 +431,7 @@ impl Simulation {
         self.history = Some(History::new(totals(&self.machine), ssd.logical_pages(), blocks, levels_wear));
         let settles = self.conditioning.is_some();
         let pace = if settles && !self.settling_takes_time() { Pace::Closed { depth: 1 } } else { self.settings.pace };
-        self.player = Some(Player::new(pace, now));
+        self.player = Some(Player::new(pace, now).past_refusals());
         if settles {
             self.phase = Phase::Settling;
         } else {
