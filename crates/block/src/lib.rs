@@ -9,6 +9,7 @@
 //!     BlockDevice::submit ──────► a device ──────► BlockDevice::wait
 //! ```
 
+mod arbiters;
 mod beside;
 mod data;
 mod device;
@@ -21,11 +22,12 @@ mod system;
 mod units;
 mod zone;
 
+pub use arbiters::{AnyArbiter, ArbiterName, ArbiterSettings, Fifo, QueueArbiter, RoundRobin, Weighted};
 pub use beside::Beside;
 pub use data::{Contents, HoldsData};
 pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
 pub use placed::{MOVES_MAX, Moved, Placed, Placement};
-pub use queue::{Arbiter, ByDirection, DriverQueue, Fifo, Places, Shared, Waiting};
+pub use queue::{Arbiter, ByDirection, DriverQueue, Places, Shared, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};
 pub use request::{

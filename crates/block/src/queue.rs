@@ -1,8 +1,7 @@
 //! The driver's queue before a device that accepts a limited number of requests at once.
 
-use crate::{Request, RequestKind};
+use crate::{Fifo, Request, RequestKind};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// A waiting request, with its owner's number for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,9 +12,8 @@ pub struct Waiting {
     pub request: Request,
 }
 
-/// Decides which of the waiting requests goes next: first in, first out, or taking turns between submission queues.
-///
-/// An arbiter sees the process ([`Request::process`]), the kind and the addresses. It must not lose a request, nor hold
+/// Decides which of the waiting requests goes next: first in, first out, or taking turns between submission queues
+/// ([`Request::queue`]). It must not lose a request, nor hold
 /// back one that may go while it has no other.
 pub trait Arbiter {
     /// Adds a request to the waiting ones.
@@ -31,27 +29,6 @@ pub trait Arbiter {
     /// Whether no request waits.
     fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-}
-
-/// First in, first out: a request that may not go blocks all behind it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Fifo(VecDeque<Waiting>);
-
-impl Arbiter for Fifo {
-    fn push(&mut self, waiting: Waiting) {
-        self.0.push_back(waiting);
-    }
-    fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting> {
-        if self.0.front().is_some_and(|first| may_go(&first.request)) { self.0.pop_front() } else { None }
-    }
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-    #[inline(always)]
-    fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
@@ -124,6 +101,8 @@ impl Places for ByDirection {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DriverQueue<A = Fifo, P = Shared> {
     depth: u32,
+    /// Requests with the arbiter, so that nobody asks it while none waits.
+    waiting: usize,
     places: P,
     arbiter: A,
 }
@@ -140,7 +119,7 @@ impl<A: Arbiter, P: Places + Default> DriverQueue<A, P> {
     /// `depth` places, given to waiting requests in the order of `arbiter`.
     #[must_use]
     pub fn with_arbiter(depth: u32, arbiter: A) -> Self {
-        Self { depth, places: P::default(), arbiter }
+        Self { depth, waiting: 0, places: P::default(), arbiter }
     }
 }
 
@@ -161,19 +140,25 @@ impl<A: Arbiter, P: Places> DriverQueue<A, P> {
     #[inline(always)]
     #[must_use]
     pub fn goes_at_once(&self, request: &Request) -> bool {
-        self.places.taken(request.kind) < self.depth && self.arbiter.is_empty()
+        self.places.taken(request.kind) < self.depth && self.waiting == 0
     }
 
     /// A request has to wait.
     pub fn push(&mut self, id: u64, request: Request) {
+        self.waiting += 1;
         self.arbiter.push(Waiting { id, request });
     }
 
     /// The next waiting request for which there is a place, if any. It leaves the queue, but has not yet taken its
     /// place.
     pub fn pick(&mut self) -> Option<Waiting> {
-        let Self { depth, places, arbiter } = self;
-        arbiter.pick(|request| places.taken(request.kind) < *depth)
+        if self.waiting == 0 {
+            return None;
+        }
+        let Self { depth, places, arbiter, .. } = self;
+        let picked = arbiter.pick(|request| places.taken(request.kind) < *depth);
+        self.waiting -= usize::from(picked.is_some());
+        picked
     }
 
     /// A request of this kind starts and takes this many places: usually one, more if it was cut into pieces.
@@ -199,14 +184,14 @@ impl<A: Arbiter, P: Places> DriverQueue<A, P> {
     #[inline(always)]
     #[must_use]
     pub fn len(&self) -> usize {
-        self.arbiter.len()
+        self.waiting
     }
 
     /// Whether no request waits.
     #[inline(always)]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.arbiter.is_empty()
+        self.waiting == 0
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::problems::Problems;
 use crate::values::Rate;
-use flashwright_block::{Bytes, Nanos};
+use flashwright_block::{ArbiterName, ArbiterSettings, Bytes, Nanos};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +41,8 @@ pub struct ControllerConfig {
     pub write_buffer: WriteBufferConfig,
     /// RAM for data that was read.
     pub read_buffer: ReadBufferConfig,
+    /// The submission queues of the host.
+    pub queues: QueuesConfig,
 }
 
 impl Default for ControllerConfig {
@@ -56,7 +58,33 @@ impl Default for ControllerConfig {
             noise: 0.0,
             write_buffer: WriteBufferConfig::default(),
             read_buffer: ReadBufferConfig::default(),
+            queues: QueuesConfig::default(),
         }
+    }
+}
+
+/// `[controller.queues]`: the submission queues of the host. Requests of tenants come through a queue each, all others through one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct QueuesConfig {
+    /// Which queue the drive takes its next command from, once it has a place for one (`controller.queue-depth`).
+    pub arbiter: ArbiterName,
+    /// Settings of the arbiters, each in a table named after it.
+    #[serde(flatten)]
+    pub arbiters: ArbiterSettings,
+}
+
+impl Default for QueuesConfig {
+    fn default() -> Self {
+        Self { arbiter: ArbiterName::Fifo, arbiters: ArbiterSettings::default() }
+    }
+}
+
+impl QueuesConfig {
+    /// Whether the drive takes commands as they come, at no cost.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.arbiter == ArbiterName::Fifo
     }
 }
 
@@ -169,6 +197,7 @@ impl ControllerConfig {
         self.interface_rate == Rate(None)
             && self.queue_depth == 0
             && self.noise == 0.0
+            && self.queues.is_plain()
             && [self.read_overhead, self.write_overhead, self.turnaround].iter().all(|time| time.0 == 0)
             && [self.command_limit, self.write_buffer.size, self.read_buffer.size].iter().all(|size| size.0 == 0)
     }

@@ -16,7 +16,7 @@ mod statistics;
 mod target;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible, trace_error};
-use flashwright_block::{BlockDevice, Nanos, Request, SECTOR_BYTES, Seed};
+use flashwright_block::{ArbiterName, BlockDevice, Nanos, Request, SECTOR_BYTES, Seed};
 use flashwright_ftl::{
     Listed, MapCacheName, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
 };
@@ -189,6 +189,7 @@ fn policies() -> String {
         .chain(rows(WearName::ALL.iter().map(|name| name.listed())))
         .chain(rows(MapCacheName::ALL.iter().map(|name| name.listed())))
         .chain(rows(ManagerName::ALL.iter().map(|name| name.listed())))
+        .chain(rows(ArbiterName::ALL.iter().map(|name| name.listed())))
         .chain(rows(SchedulerName::ALL.iter().map(|name| name.listed())))
         .collect();
     Value::Array(all).to_string()

@@ -307,3 +307,48 @@ fn seeds_of_tenants_differ_and_repeat() {
     assert_eq!(rows(7), (a, b, digest.clone()));
     assert_ne!(rows(8).2, digest);
 }
+
+/// Four tenants with more outstanding than the drive takes, of these classes, under an arbiter: their shares of the requests.
+fn shares(arbiter: &str, classes: [Priority; 4]) -> Vec<f64> {
+    let mut all = mix(&["uniform:write=0,depth=32"; 4]);
+    all.iter_mut().zip(classes).for_each(|(tenant, class)| tenant.priority = class);
+    let config = config(&["controller.queue-depth=4", arbiter]);
+    let (_, found) = played(&config, &together(all), &options("sequential", Some(28_000)));
+    // Until the run ends, when the queues are no longer full.
+    let rows = found.requests.unwrap();
+    let tenants = &found.report.tenants;
+    let of = |lpn: u32| tenants.iter().position(|t| (t.first_page..t.first_page + t.pages).contains(&lpn)).unwrap();
+    let mut had = [0.0; 4];
+    rows.lpn[1_000..22_000].iter().for_each(|lpn| had[of(*lpn)] += 1.0 / 21_000.0);
+    had.to_vec()
+}
+
+#[test]
+fn the_shares_of_saturated_queues_are_the_arbiters() {
+    use Priority::{High, Low, Medium, Urgent};
+    let near = |found: &[f64], want: [f64; 4]| {
+        assert!(
+            found.iter().zip(want).all(|(found, want)| (found - want).abs() <= 0.02 * want),
+            "{found:?}, not {want:?}"
+        );
+    };
+    near(&shares("controller.queues.arbiter=round-robin", [Urgent, High, Medium, Low]), [0.25; 4]);
+    let weighted = "controller.queues.arbiter=weighted";
+    near(&shares(weighted, [High, Medium, Medium, Low]), [4.0 / 7.0, 1.0 / 7.0, 1.0 / 7.0, 1.0 / 7.0]);
+    near(&shares(weighted, [Low, Low, Urgent, High]), [0.0, 0.0, 1.0, 0.0]);
+}
+
+/// The urgent tenant asks for one command at a time, so it waits for the command under way and not for the queues.
+#[test]
+fn an_urgent_tenant_hardly_waits_for_the_others() {
+    let mean = |arbiter: &str| {
+        let mut all = mix(&["uniform:write=0,depth=64", "uniform:write=0,depth=1"]);
+        all[1].priority = Priority::Urgent;
+        let config = config(&["controller.queue-depth=1", arbiter]);
+        let (_, found) = played(&config, &together(all), &options("sequential", Some(4000)));
+        found.report.tenants[1].response_time_ns.all.mean.unwrap()
+    };
+    let [fifo, turns, urgent] =
+        ["fifo", "round-robin", "weighted"].map(|name| mean(&format!("controller.queues.arbiter={name}")));
+    assert!(fifo > 25.0 * urgent && turns <= fifo / 10.0 && urgent <= turns, "{fifo} {turns} {urgent}");
+}

@@ -470,7 +470,8 @@ impl Ssd {
         let before = &self.config.host.stack.scheduler.0;
         let is_open = self.config.host.queue_depth == QueueDepth::Auto
             && before.is_empty()
-            && self.config.controller.queue_depth == 0;
+            && self.config.controller.queue_depth == 0
+            && self.config.controller.queues.is_plain();
         if let (Clock::Parallel(clock), true) = (&mut self.clock, is_open) {
             clock.queue.set_depth(clock.queue.depth().max(depth.min(QueueDepth::MAX)));
         }

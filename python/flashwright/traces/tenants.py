@@ -190,7 +190,7 @@ class Tenants:
     Examples
     --------
     >>> from flashwright import Ssd
-    >>> ssd = Ssd.named("default")
+    >>> ssd = Ssd.named("default").with_(blocks_per_plane=64).precondition("sequential")
     >>> run = ssd.play(["uniform:write=0,rate=500", "uniform:write=1,depth=8"], requests=2_000)
     >>> [tenant["name"] for tenant in run.json["tenants"]]
     ['1', '2']
@@ -251,7 +251,7 @@ def as_played(given: Played | str | Iterable[Tenant | Source | str]) -> Played:
 
     Examples
     --------
-    >>> as_played("uniform:write=1"), as_played(["uniform", "zipf @ handle=1"])
+    >>> as_played("uniform"), as_played(["uniform", "zipf @ handle=1"])
     (Workload('uniform'), Tenants('uniform | zipf @ handle=1'))
     """
     if isinstance(given, str):

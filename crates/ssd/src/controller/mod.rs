@@ -41,8 +41,8 @@ use flashwright_config::{ControllerConfig, Drain, Oversized};
 use crate::ssd::Ssd;
 use claims::{Claim, Claims};
 use flashwright_block::{
-    Ahead, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Effects, Fifo, HoldsData, IoError, Nanos,
-    Request, RequestClass, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
+    Ahead, AnyArbiter, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Effects, HoldsData, IoError,
+    Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
 use link::Link;
 use noise::Noise;
@@ -159,7 +159,7 @@ struct Inside {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Controller<D, A = Fifo> {
+pub struct Controller<D, A = AnyArbiter> {
     config: ControllerConfig,
     /// Whether the device below gets all requests directly: every setting is off, or the power is.
     off: bool,
@@ -209,10 +209,11 @@ pub struct Controller<D, A = Fifo> {
 
 impl<D: BlockDevice> Controller<D> {
     /// A controller with the settings `config` around `device`, which must not have been used yet; `seed` is the run's.
-    /// Commands that wait in the driver are taken in order of arrival.
+    /// Commands that wait in the driver are taken by the arbiter of the settings.
     #[must_use]
     pub fn new(config: &ControllerConfig, seed: Seed, device: D) -> Self {
-        Self::with_arbiter(config, seed, device, Fifo::default())
+        let arbiter = config.queues.arbiter.build(&config.queues.arbiters, ());
+        Self::with_arbiter(config, seed, device, arbiter)
     }
 }
 

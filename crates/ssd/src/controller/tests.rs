@@ -2,7 +2,7 @@
 //! model; and its times, worked out on paper for a device of fixed times.
 
 use super::*;
-use flashwright_block::{Bytes, Effects, Rng, Seed, below, chance};
+use flashwright_block::{Bytes, Effects, Priority, Rng, Seed, below, chance};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 // --- devices below ---
@@ -606,55 +606,35 @@ fn a_read_ahead_that_fails_leaves_reads_to_the_flash() {
     assert!(drive.held.is_empty() && drive.in_flight() == 0);
 }
 
-/// Takes turns between processes, as NVMe's round robin does between submission queues.
-#[derive(Default)]
-struct RoundRobin {
-    queues: std::collections::BTreeMap<u32, VecDeque<Waiting>>,
-    last: u32,
-}
-
-impl Arbiter for RoundRobin {
-    fn push(&mut self, waiting: Waiting) {
-        self.queues.entry(waiting.request.process).or_default().push_back(waiting);
-    }
-    fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting> {
-        let heads = || self.queues.iter().filter(|(_, queue)| queue.front().is_some_and(|head| may_go(&head.request)));
-        let after = heads().map(|(process, _)| *process).find(|process| *process > self.last);
-        self.last = after.or_else(|| heads().map(|(process, _)| *process).next())?;
-        self.queues.get_mut(&self.last)?.pop_front()
-    }
-    fn len(&self) -> usize {
-        self.queues.values().map(VecDeque::len).sum()
-    }
-}
-
-/// One place, reads of 100 us. Process 1 asks for four, then process 2 for two.
+/// One place, reads of 100 us. Queue 1 asks for four, then queue 2 for two, and last queue 3, which is urgent, for one.
 #[test]
 fn another_arbiter_takes_other_commands_from_the_driver() {
-    let one = config("queue-depth = 1");
-    let mut asked: Vec<Request> = Vec::new();
-    for (n, process) in [1, 1, 1, 1, 2, 2].into_iter().enumerate() {
-        asked.push(Request { process, ..read(8 * n as u64, 8) });
-    }
-    fn tags<A: Arbiter>(mut drive: Controller<Below, A>, asked: &[Request]) -> Vec<u64> {
+    let asked: Vec<Request> = (0..)
+        .zip([1, 1, 1, 1, 2, 2, 3])
+        .map(|(n, queue)| {
+            let priority = if queue == 3 { Priority::Urgent } else { Priority::Medium };
+            Request { queue, priority, ..read(8 * n, 8) }
+        })
+        .collect();
+    let tags = |queues: &str| -> Vec<u64> {
+        let one = config(&format!("queue-depth = 1\n[controller.queues]\n{queues}"));
+        let mut drive = Controller::new(&one, Seed(1), Below::new(100_000, 1_000_000, 0));
         let mut completion = Completion::default();
-        for request in asked {
+        for request in &asked {
             drive.submit(*request).unwrap();
         }
-        asked
-            .iter()
-            .map(|_| {
-                assert!(drive.wait(Nanos(NEVER), &mut completion).unwrap());
-                assert_eq!(completion.end.0 % 100_000, 0);
-                completion.tag.0
-            })
-            .collect()
-    }
-    let below = || Below::new(100_000, 1_000_000, 0);
-    assert_eq!(tags(Controller::new(&one, Seed(1), below()), &asked), [0, 1, 2, 3, 4, 5]);
-    let turns = Controller::with_arbiter(&one, Seed(1), below(), RoundRobin::default());
-    // The first found the drive free; then process 2 has as many turns as process 1.
-    assert_eq!(tags(turns, &asked), [0, 1, 4, 2, 5, 3]);
+        let next = |_: &Request| {
+            assert!(drive.wait(Nanos(NEVER), &mut completion).unwrap());
+            assert_eq!(completion.end.0 % 100_000, 0);
+            completion.tag.0
+        };
+        asked.iter().map(next).collect()
+    };
+    assert_eq!(tags("arbiter = \"fifo\""), [0, 1, 2, 3, 4, 5, 6]);
+    // The first found the drive free; then queue 2 has as many turns as queue 1.
+    assert_eq!(tags("arbiter = \"round-robin\""), [0, 1, 4, 6, 2, 5, 3]);
+    assert_eq!(tags("arbiter = \"round-robin\"\nround-robin.burst = 2"), [0, 1, 2, 4, 5, 6, 3]);
+    assert_eq!(tags("arbiter = \"weighted\""), [0, 6, 1, 4, 2, 5, 3]);
 }
 
 #[test]
