@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from flashwright.advice.assessment import PRESENT, Assessment, Counters, Load, Trial
+from flashwright.advice.assessment import HALF_PACE, PRESENT, Assessment, Counters, Load, Trial
 from flashwright.advice.facts import Facts
 from flashwright.advice.host import host_advice, profile_of_model
 from flashwright.advice.lines import HostAdvice
@@ -165,7 +165,7 @@ class Plan:
             return []
         trials = []
         if self.load is not None and self.load.info["span_ns"]:
-            trials.append(self.trial("half the pace", "tail", {"time-scale": 2.0}))
+            trials.append(self.trial(HALF_PACE, "tail", {"time-scale": 2.0}))
         no_time: dict[str, object] = {"timing.program": _NO_TIME, "timing.erase": _NO_TIME}
         return [*trials, self.trial("programs and erases in no time", "tail", no_time)]
 
@@ -209,7 +209,7 @@ def assess(
     capacity_bytes: float | None = None,
     known: Profile | None = None,
     seconds: float = SECONDS,
-    progress: Callable[[str, Progress], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Assessment:
     """Say what a drive does under a load, how long it lasts, and which settings follow.
 
@@ -230,7 +230,7 @@ def assess(
     seconds : float, optional
         The limit of time. Runs that are not played by then are left out, which the assessment says.
     progress : callable, optional
-        Called a few times a second with what is under way, and where it stands.
+        Called a few times a second with the runs played, about, and those in all.
 
     Returns
     -------
@@ -278,7 +278,12 @@ def assess(
         failures=plan.failures,
         seconds=seconds,
     )
-    made = _with_runs(made, plan.trials, (1 - _KEPT_SHARE) * seconds, progress)
+
+    def played_so_far(done: int) -> None:
+        if progress is not None:
+            progress(done, plan.most)
+
+    made = _with_runs(made, plan.trials, (1 - _KEPT_SHARE) * seconds, played_so_far)
     if plan.ssd is not None and not made.interrupted:
         try:
             profile = known or profile_of_model(
@@ -292,7 +297,10 @@ def assess(
     if made.hosted is not None and made.present is not None:
         trials = _of_settings(plan, made.hosted)
         made = replace(made, trials=(*made.trials, *trials), failures=plan.failures)
-        made = _with_runs(made, trials, ends - time.monotonic(), progress)
+        before = len(plan.trials)
+        made = _with_runs(
+            made, trials, ends - time.monotonic(), lambda done: played_so_far(before + done)
+        )
     return replace(made, cautions=tuple(_cautions(made, known)))
 
 
@@ -300,18 +308,22 @@ def _with_runs(
     made: Assessment,
     trials: Sequence[Trial],
     seconds: float,
-    progress: Callable[[str, Progress], None] | None,
+    progress: Callable[[int], None],
 ) -> Assessment:
     """The assessment with some runs more."""
     if not trials:
         return made
-    names = {trial.variant.label: trial.name for trial in trials}
+    # Runs of one beginning are played one after the other, so that this counts about right.
+    order = {trial.variant.label: at for at, trial in enumerate(trials)}
+    reached = 0
+
+    def under_way(label: str, _: Progress) -> None:
+        nonlocal reached
+        reached = max(reached, order.get(label, 0))
+        progress(reached)
+
     found = played(
-        [trial.variant for trial in trials],
-        progress=None
-        if progress is None
-        else lambda label, now: progress(names.get(label, label), now),
-        seconds=max(0.0, seconds),
+        [trial.variant for trial in trials], progress=under_way, seconds=max(0.0, seconds)
     )
     results, failures = dict(made.results), dict(made.failures)
     for at, trial in enumerate(trials):
@@ -385,7 +397,8 @@ def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:
     if made.out_of_time:
         add(
             "out-of-time",
-            f"the limit of {made.seconds:g} s cut {len(made.left_out)} runs short: {'; '.join(made.left_out)}",
+            f"the limit of {made.seconds:g} s cut {len(made.left_out)} of {len(made.trials)} runs short: "
+            f"{'; '.join(made.left_out)}",
             "--time-limit with more seconds",
         )
     for name, why in made.failures.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from flashwright.advice.curve import Advice, Point, knee_of
@@ -18,10 +18,24 @@ from flashwright.simulation.warnings import Gathered, gathered
 from flashwright.support.core import _core
 from flashwright.traces import workloads
 
-__all__ = ["PRESENT", "SETTINGS", "Assessment", "Counters", "Gain", "Load", "Rate", "Tail", "Trial"]
+__all__ = [
+    "HALF_PACE",
+    "PRESENT",
+    "SETTINGS",
+    "Assessment",
+    "Counters",
+    "Gain",
+    "Load",
+    "Rate",
+    "Tail",
+    "Trial",
+]
 
 PRESENT = "as it is"
 """The name of the run of the drive as described."""
+
+HALF_PACE = "half the pace"
+"""The name of the run in which requests arrive half as fast."""
 
 SETTINGS = ("linux scheduler", "queue depth", "read_ahead_kb", "discard", "alignment")
 """Topics of advice for the host that an assessment shows; all of it is in ``hosted``."""
@@ -33,6 +47,8 @@ _DAY_NS = 86400e9
 _LONG_NS = 3600e9
 # The share by which a what-if has to shorten the tail to count as what limits it. Chosen: above what chance does.
 _LIMITS_SHARE = 0.1
+# Options of a run that an assessment does not take.
+_FOREIGN = ("--depth", "--time-scale", "--warmup")
 # How far the capacities of model and drive may lie apart, as a share, before figures are said to be the model's.
 _ALIKE_SHARE = 0.02
 
@@ -142,7 +158,8 @@ class Counters:
         if between is not None and between.bytes_written:
             hours = between.hours if between.days is None else between.days * 24
             if hours:
-                return Rate(between.bytes_written / (hours * 3600), "between the readings")
+                clock = ", under power" if between.days is None else ""
+                return Rate(between.bytes_written / (hours * 3600), f"between the readings{clock}")
         if self.now.bytes_per_s is not None:
             return Rate(self.now.bytes_per_s, "since the drive was new, under power")
         return None
@@ -396,7 +413,8 @@ class Assessment:
     def warnings(self) -> list[Gathered]:
         """What speaks against figures: what runs warn of, each thing once, and what there is beside that."""
         runs = [(name, run.json["warnings"]) for name, run in self.results.items()]
-        return [*self.cautions, *gathered(runs)]
+        found = gathered(runs)
+        return [*self.cautions, *(_without_foreign(each) for each in found)]
 
     def document(self) -> dict[str, Any]:
         """The documented figures."""
@@ -485,6 +503,12 @@ class Assessment:
                 "read_p99_9_ns": None if tails[1] is None else tails[1].p99_9,
             },
         }
+
+
+def _without_foreign(warned: Gathered) -> Gathered:
+    """The same without a mend that is not for an assessment, whose pace is that of the load."""
+    is_foreign = any(option in (warned.mend or "") for option in _FOREIGN)
+    return replace(warned, mend=None) if is_foreign else warned
 
 
 def _point(result: RunResult) -> Point:

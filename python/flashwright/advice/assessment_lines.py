@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flashwright.advice.assessment import Assessment, Gain, Tail
+from flashwright.advice.assessment import HALF_PACE, Assessment, Gain, Tail
 from flashwright.advice.curve import Point
 from flashwright.endurance.pages import decimal, in_years
 from flashwright.report import text
@@ -25,7 +25,7 @@ _VERDICTS = {
     "settled": "settled",
     "transient": "NOT settled: it still changed",
     "too-short": "settled, but measured too briefly to say it to 3 %",
-    "never-cleaned": "no cleaning: it moved no page under this load",
+    "never-cleaned": "without cleaning under this load",
     "none": "nothing was written",
 }
 # What is not played, by the topic of the advice.
@@ -180,18 +180,14 @@ def _modelled(point: Point) -> str:
     reserved = f"{text.share(point.reserved)} of the flash reserved"
     if value is None:
         return f"none: {_VERDICTS[point.verdict]}; {reserved}"
-    within = (
-        ""
-        if interval is None
-        else f" ({text.significant(interval[0])} to {text.significant(interval[1])})"
-    )
+    within = "" if interval is None else f" ({_wa(interval[0])} to {_wa(interval[1])})"
     by_bytes = point.value("write-amplification-bytes")
     bytes_too = (
-        f", {text.significant(by_bytes)} by bytes"
+        f", {_wa(by_bytes)} by bytes"
         if by_bytes is not None and abs(by_bytes / value - 1) > 0.005
         else ""
     )
-    return f"{text.significant(value)}{within}{bytes_too}, {_VERDICTS[point.verdict]}; {reserved}"
+    return f"{_wa(value)}{within}{bytes_too}, {_VERDICTS[point.verdict]}; {reserved}"
 
 
 def _life(made: Assessment) -> Iterator[tuple[str, str]]:
@@ -218,7 +214,7 @@ def _life(made: Assessment) -> Iterator[tuple[str, str]]:
             takes = f"{in_years(ends[0])} of a new drive ({in_years(ends[1])} to {in_years(ends[2])}), {takes}"
         yield (
             "by the model",
-            f"{takes}: {even.end.cycles:,} cycles, write amplification {text.significant(even.write_amplification)}, "
+            f"{takes}: {even.end.cycles:,} cycles, write amplification {_wa(even.write_amplification)}, "
             f"{_VERDICTS[even.settled]}; if all blocks wear evenly",
         )
 
@@ -253,27 +249,24 @@ def _tails(made: Assessment) -> Iterator[tuple[str, str]]:
         f"take up to {text.time_ns(tail.p50)}",
     )
     for name, other in made.what_ifs:
-        yield (
-            f"p99.9 with {name}" if not name.startswith("half") else "p99.9 at half the pace",
-            f"{text.time_ns(other.p99_9)}, {_change(tail.p99_9, other.p99_9)}",
-        )
-    yield "limited by", _limit(made, tail)
+        yield f"p99.9, {name}", f"{text.time_ns(other.p99_9)}, {_change(tail.p99_9, other.p99_9)}"
+    yield "limited by", _limit(made)
 
 
-def _limit(made: Assessment, tail: Tail) -> str:
+def _limit(made: Assessment) -> str:
     behind = (
-        "requests arrive faster than the drive completes them, so that they wait; "
+        "; requests arrive faster than the drive completes them, so that they queue"
         if made.falls_behind
         else ""
     )
-    best = made.limited_by
     if not made.what_ifs:
-        return f"{behind}not known: no run tells" if not behind else behind.rstrip("; ")
+        return f"not known: no run tells{behind}"
+    best = made.limited_by
     if best is None:
-        return f"{behind}neither of these: no run shortens p99.9 by a tenth, so it is the reads' own time"
-    if best.startswith("half"):
-        return f"{behind}the pace: reads wait for requests before them"
-    return f"{behind}programs and erases, for which reads wait{_of_cleaning(made)}"
+        return f"neither of these: none shortens p99.9 by a tenth, so it is the reads' own time{behind}"
+    if best == HALF_PACE:
+        return f"the pace: reads wait for the requests before them{behind}"
+    return f"programs and erases, which reads wait for{_of_cleaning(made)}{behind}"
 
 
 def _of_cleaning(made: Assessment) -> str:
@@ -295,7 +288,7 @@ def _settings(made: Assessment) -> Iterator[tuple[str, str]]:
         gain = made.gain(line.topic)
         played = f"; {setting_gain(gain)}" if gain is not None else ""
         if line.topic == "alignment" and made.load is not None and made.load.unaligned is not None:
-            played = f"; {text.share(made.load.unaligned)} of the requests do not"
+            played = f"; {text.share(made.load.unaligned)} of the requests are not aligned"
         yield line.topic.replace("linux ", ""), f"{advice}{ground}{played}"
 
 
@@ -307,23 +300,28 @@ def setting_gain(gain: Gain) -> str:
     gain : Gain
         The two runs.
     """
+    names = (
+        ("without", "with") if gain.trial.is_advised else (f"with {gain.trial.name}", "as advised")
+    )
+    runs = gain.without, gain.advised
     told = []
-    before, after = gain.without.write_amplification, gain.advised.write_amplification
-    if before is not None and after is not None:
+    amplifications = [_wa(run.write_amplification) for run in runs]
+    if amplifications[0] != amplifications[1]:
         told.append(
-            f"write amplification stays {text.significant(after)}"
-            if text.significant(before) == text.significant(after)
-            else f"write amplification {text.significant(after)}, not {text.significant(before)}"
+            "write amplification "
+            + ", ".join(
+                f"{value} {name}" for value, name in zip(amplifications, names, strict=True)
+            )
         )
-    tails = Tail.of(gain.without), Tail.of(gain.advised)
+    tails = [Tail.of(run) for run in runs]
     if tails[0] is not None and tails[1] is not None:
+        before, after = tails[0].p99_9, tails[1].p99_9
         told.append(
-            f"p99.9 of reads {text.time_ns(tails[1].p99_9)}, {_change(tails[0].p99_9, tails[1].p99_9)}"
+            f"p99.9 of reads {text.time_ns(before)} {names[0]}, {text.time_ns(after)} {names[1]} "
+            f"({_change(before, after)})"
         )
-    other = "without it" if gain.trial.is_advised else f"against {gain.trial.name}"
-    verdicts = {gain.without.settled.verdict, gain.advised.settled.verdict}
-    unsettled = "; NOT settled" if verdicts & {"transient", "too-short"} else ""
-    return f"on the model, {other}: {', '.join(told) or 'no figure to compare'}{unsettled}"
+    unsettled = {run.settled.verdict for run in runs} & {"transient", "too-short"}
+    return f"on the model: {'; '.join(told) or 'nothing changes'}{'; NOT settled' if unsettled else ''}"
 
 
 def _unknown(made: Assessment) -> Iterator[tuple[str, str]]:
@@ -339,15 +337,9 @@ def _unknown(made: Assessment) -> Iterator[tuple[str, str]]:
                 f"not in the SMART data; `{command}` as root prints it if the drive reports it",
             )
     if made.ssd is None or made.source is None:
-        missing = [
-            name
-            for name, value in (("--drive", made.ssd), ("--trace", made.source))
-            if value is None
-        ]
-        yield (
-            "the model",
-            f"what it would say of more reserve and of reads; {' and '.join(missing)} give it",
-        )
+        options = [("--drive", made.ssd), ("--trace", made.source)]
+        missing = " and ".join(name for name, value in options if value is None)
+        yield "by the model", f"write amplification with more reserve, and reads; {missing} missing"
     if made.present is not None and made.cycles is None:
         yield "life by the model", "the erases that a block takes; --cycles N says them"
     if made.rating_bytes is None:
@@ -377,6 +369,11 @@ def _why_no_gain(made: Assessment, topic: str) -> str:
     if topic == "discard":
         return "not played: the load reaches to the end of the drive, or is fitted to it"
     return "not played: the model has it already, or nothing is advised"
+
+
+def _wa(value: float | None) -> str:
+    """Write amplification."""
+    return text.ABSENT if value is None else f"{value:.3f}"
 
 
 def _change(before: float, after: float) -> str:

@@ -21,6 +21,7 @@ from flashwright.endurance.smart import Smart, SmartError, read_drives
 from flashwright.errors import ConfigError, WorkloadError
 from flashwright.simulation.warnings import gathered_json
 from flashwright.support.bars import Bar
+from flashwright.support.progress import Progress
 
 __all__ = ["assess"]
 
@@ -115,7 +116,7 @@ def assess(
     rating = None if endurance is None else lifetime.parse_endurance(endurance, known)
     if not output.quiet:
         errors.note(_takes(plan, time_limit))
-    with Bar(output.bar, "assess", "requests/s") as bar:
+    with Bar(output.bar, "assess", "runs/s") as bar:
         made = find(
             plan,
             readings=readings,
@@ -124,7 +125,7 @@ def assess(
             capacity_bytes=size,
             known=profile,
             seconds=time_limit,
-            progress=lambda _, now: bar.update(now),
+            progress=lambda done, total: bar.update(Progress("measured", done, total, None, 0)),
         )
     said = parts(made)
     document = _document(made, said)
