@@ -254,6 +254,7 @@ def test_a_drive_on_which_nothing_settles(command: Cli, small: str, tmp_path: Pa
         "--json",
         "-",
     )
+    assert said.status == 0, said.err
     found = said.json
     assert {each["settled"] for each in found["write_amplification"]["model"]} == {"transient"}
     assert "NOT settled" in line(found, "Write amplification", f"by the model, {PRESENT}")

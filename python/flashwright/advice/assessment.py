@@ -358,7 +358,7 @@ class Assessment:
         if tail is None or not found:
             return None
         name, best = min(found, key=lambda each: each[1].p99_9)
-        return name if best.p99_9 <= (1 - _LIMITS_SHARE) * tail.p99_9 else None
+        return name if best.p99_9 < (1 - _LIMITS_SHARE) * tail.p99_9 else None
 
     @property
     def falls_behind(self) -> bool:

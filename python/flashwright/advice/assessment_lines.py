@@ -377,5 +377,8 @@ def _wa(value: float | None) -> str:
 
 
 def _change(before: float, after: float) -> str:
+    if not before:
+        # Reads of what was never written take no time on some drives.
+        return "no change" if not after else "from nothing"
     share = after / before - 1
     return "no change" if abs(share) < 0.005 else f"{share * 100:+.0f} %".replace("-", "−")
