@@ -45,7 +45,7 @@ _PAGE_BYTES = 4096
 _DAY_NS = 86400e9
 # Figures a day are far from what was recorded below this. Chosen: an hour of each day.
 _LONG_NS = 3600e9
-# The share by which a what-if has to shorten the tail to count as what limits it. Chosen: above what chance does.
+# The share by which a run has to change the tail of reads to count. Chosen: above what chance does.
 _LIMITS_SHARE = 0.1
 # Options of a run that an assessment does not take.
 _FOREIGN = ("--depth", "--time-scale", "--warmup")
@@ -386,6 +386,23 @@ class Assessment:
                 pair = (self.present, other) if trial.is_advised else (other, self.present)
                 return Gain(trial, *pair)
         return None
+
+    def cost(self, topic: str) -> float | None:
+        """By which share the advice on a topic makes the tail of reads longer on the model; None below a tenth.
+
+        Parameters
+        ----------
+        topic : str
+            One of :data:`SETTINGS`.
+        """
+        gain = self.gain(topic)
+        before, after = (
+            (None, None) if gain is None else (Tail.of(gain.without), Tail.of(gain.advised))
+        )
+        if before is None or after is None or not before.p99_9:
+            return None
+        share = after.p99_9 / before.p99_9 - 1
+        return share if share > _LIMITS_SHARE else None
 
     @property
     def left_out(self) -> list[str]:

@@ -88,7 +88,7 @@ def _tiles(made: Assessment) -> list[tuple[str, str]]:
     if counted is not None:
         tiles.append(("Write amplification by counters", text.significant(counted[0], 3)))
     if made.present is not None and made.present.write_amplification is not None:
-        shown = text.significant(made.present.write_amplification)
+        shown = f"{made.present.write_amplification:.3f}"
         tiles.append(("Write amplification by the model", shown))
     if made.tail is not None:
         tiles.append(("p99.9 of reads", text.time_ns(made.tail.p99_9)))
@@ -100,7 +100,7 @@ def _tiles(made: Assessment) -> list[tuple[str, str]]:
 
 def _prose(part: Part) -> Table:
     rows = [[Cell(topic, topic), Cell(said)] for topic, said in part.lines]
-    return Table([part.title, "Answer"], rows, prose=True)
+    return Table(["About", "Answer"], rows, prose=True)
 
 
 def _runs(made: Assessment) -> Table:
@@ -121,12 +121,10 @@ def _runs(made: Assessment) -> Table:
             [
                 Cell(trial.name, trial.name),
                 cell(reserved, "" if reserved is None else text.share(reserved)),
-                cell(
-                    amplification, "" if amplification is None else text.significant(amplification)
-                ),
+                cell(amplification, "" if amplification is None else f"{amplification:.3f}"),
                 Cell(text.ABSENT)
                 if interval is None
-                else Cell(" to ".join(map(text.significant, interval)), interval[0]),
+                else Cell(f"{interval[0]:.3f} to {interval[1]:.3f}", interval[0]),
                 Cell(word, word, tone=tone),
                 *(cell(each, "" if each is None else text.time_ns(each)) for each in tail),
             ]
