@@ -13,6 +13,7 @@ from flashwright.advice.assessment import HALF_PACE, PRESENT, Assessment, Counte
 from flashwright.advice.facts import Facts
 from flashwright.advice.host import host_advice, profile_of_model
 from flashwright.advice.lines import HostAdvice
+from flashwright.drive.trust import MEAN_BOUND
 from flashwright.endurance.smart import Smart
 from flashwright.errors import ConfigError, FlashwrightError
 from flashwright.simulation.played import played
@@ -433,6 +434,13 @@ def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:
             "even-wear",
             "life by the model assumes that all blocks wear evenly; uneven wear ends a drive sooner",
             "`flashwright lifetime forecast`",
+        )
+    ratio = made.over_counted
+    if ratio is not None and abs(ratio - 1) > MEAN_BOUND:
+        add(
+            "model-off",
+            f"the model's write amplification is {ratio:.2f} times that by counters: the load is another than that of "
+            "the time counted, or the model is off",
         )
     for line in made.advised:
         cost = made.cost(line.topic)

@@ -309,6 +309,13 @@ class Assessment:
         return None
 
     @property
+    def over_counted(self) -> float | None:
+        """Write amplification of the model as it is over that by counters, both by bytes; None without either."""
+        counted = None if self.counters is None else self.counters.write_amplification
+        model = None if self.present is None else self.present.write_amplification_bytes
+        return None if counted is None or model is None else model / counted[0]
+
+    @property
     def years_to_rating(self) -> float | None:
         """Years until as much is written as the drive is rated for: of a new drive, where it counts nothing itself."""
         if self.rating_bytes is None:

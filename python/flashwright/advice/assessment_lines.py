@@ -25,7 +25,7 @@ _VERDICTS = {
     "settled": "settled",
     "transient": "NOT settled: it still changed",
     "too-short": "settled, but measured too briefly to say it to 3 %",
-    "never-cleaned": "without cleaning under this load",
+    "never-cleaned": "no cleaning needed",
     "none": "nothing was written",
 }
 # What is not played, by the topic of the advice.
@@ -143,13 +143,8 @@ def _amplification(made: Assessment) -> Iterator[tuple[str, str]]:
         yield "by the model", "not known: the run of the drive as it is was not played to its end"
     for name, point in made.points:
         yield f"by the model, {name}", _modelled(point)
-    counted, model = (
-        None if made.counters is None else made.counters.write_amplification,
-        made.present,
-    )
-    if counted is not None and model is not None and model.write_amplification_bytes is not None:
-        ratio = model.write_amplification_bytes / counted[0]
-        yield "model over counters", f"{text.significant(ratio, 3)}, by bytes"
+    if made.over_counted is not None:
+        yield "model over counters", f"{text.significant(made.over_counted, 3)}, by bytes"
 
 
 def _counted(made: Assessment) -> str:
@@ -177,7 +172,7 @@ def _counted(made: Assessment) -> str:
 
 def _modelled(point: Point) -> str:
     value, interval = point.value("write-amplification"), point.interval("write-amplification")
-    reserved = f"{text.share(point.reserved)} of the flash reserved"
+    reserved = f"{text.share(point.reserved)} reserved"
     if value is None:
         return f"none: {_VERDICTS[point.verdict]}; {reserved}"
     within = "" if interval is None else f" ({_wa(interval[0])} to {_wa(interval[1])})"
