@@ -34,6 +34,9 @@ COMMANDS: dict[str, Arguments] = {
         "write-amplification<=2.5", "--jobs", 1, "--write-rate", "20MB/s", "--cycles", 3000,
         "--host",
     ),
+    "assess": lambda small, folder: (
+        "assess", "--drive", small, "--trace", folder / "requests.spc", "--cycles", 3000, "--time-limit", 600,
+    ),
     "lifetime": lambda small, _: ("lifetime", "formula", small, "--capacity", "100GB", "--cycles", 3000),
     "lifetime played": lambda small, _: (
         "lifetime", "simulate", small, "--workload", "uniform:write=1", "--cycles", 20,

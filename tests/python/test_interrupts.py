@@ -64,6 +64,7 @@ COMMANDS = {
         *("--set", "wear.pe-cycles-max=1000000"),
     ],
     "advise": ["space", "default", *ENDLESS, "--jobs", "2"],
+    "assess": ["--drive", "default", *ENDLESS],
     "probe": ["sim:default", "--state", "state", "--quiet"],
     "characterize": ["sim:default", "--quiet"],
     "replay": ["sim:default", *ENDLESS],

@@ -17,7 +17,7 @@ from flashwright.simulation.warnings import Gathered, gathered
 from flashwright.support.estimate import Estimate
 from flashwright.support.tabular import Tabular, html_table, of_rows
 
-__all__ = ["METRICS", "Advice", "Point", "Target", "knee"]
+__all__ = ["METRICS", "Advice", "Point", "Target", "knee", "knee_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,3 +358,20 @@ def knee(x: Sequence[float], y: Sequence[float]) -> int | None:
     below = (xs - xs[0]) / (xs[-1] - xs[0]) - (ys - low) / (high - low)
     at = int(np.argmax(below))
     return at if below[at] >= 0.05 else None
+
+
+def knee_of(points: Sequence[Point]) -> Point | None:
+    """The point where write amplification turns steep, by :func:`knee`; None where it does not.
+
+    Parameters
+    ----------
+    points : sequence of Point
+        By rising utilisation; those that wrote nothing play no part.
+    """
+    known = [
+        (point, value)
+        for point in points
+        if (value := point.value("write-amplification")) is not None
+    ]
+    at = knee([point.utilization for point, _ in known], [value for _, value in known])
+    return None if at is None else known[at][0]

@@ -145,7 +145,7 @@ def advice_page(
         columns=columns,
         document=document,
         notes=[*document["notes"], *_unconfirmed(found), *map(str, found.warnings)],
-        more=[] if hosted is None else [("For the host", _host_table(hosted), _HOST_EXPLAINED)],
+        more=[] if hosted is None else [("For the host", host_table(hosted), HOST_EXPLAINED)],
     )
 
 
@@ -157,7 +157,7 @@ def _unconfirmed(found: Advice) -> list[str]:
     return ["the recommendation is not confirmed: the seed changes nothing in this run"]
 
 
-_HOST_EXPLAINED = (
+HOST_EXPLAINED = (
     "Each line rests on findings about the drive and has the confidence of the least certain of them; a line without "
     "a confidence rests on no measurement. Commands are only shown: Flashwright has not run them."
 )
@@ -190,15 +190,16 @@ def host_advice_page(hosted: HostAdvice, document: Mapping[str, Any]) -> Finding
             ("made by", hosted.profile.made_by),
         ],
         tiles=[],
-        table=_host_table(hosted),
-        explained=[_HOST_EXPLAINED],
+        table=host_table(hosted),
+        explained=[HOST_EXPLAINED],
         sections=[],
         columns=Columns(),
         document=document,
     )
 
 
-def _host_table(hosted: HostAdvice) -> Table:
+def host_table(hosted: HostAdvice) -> Table:
+    """All lines of advice for a host, with their commands."""
     rows = [
         [
             Cell(line.topic, line.topic),

@@ -23,7 +23,7 @@ from flashwright.target.question import kib
 from flashwright.traces import workloads
 from flashwright.twin.description import write_buffers
 
-__all__ = ["SOURCE", "best_request"]
+__all__ = ["SECONDS", "SOURCE", "best_request"]
 
 SOURCE = "short runs of the model"
 """Where this finding comes from, for advice that rests on it."""
@@ -42,8 +42,8 @@ _TIMES_DEPTH = 16
 _FILLS = 1.5
 # The same in requests, at most.
 _WARMUP_MOST = 50_000
-# Seconds after which further points are left out. Chosen: advice takes seconds on the largest models.
-_SECONDS = 20.0
+SECONDS = 20.0
+"""Seconds after which further points are left out. Chosen: advice takes seconds on the largest models."""
 
 # Depths at which the rate is told, beside the one that is advised.
 _SHOWN = (1, 8, 32, 128)
@@ -54,7 +54,7 @@ _Kind = Literal["read", "write"]
 _KINDS: tuple[_Kind, ...] = ("read", "write")
 
 
-def best_request(ssd: Ssd, seconds: float = _SECONDS) -> Finding:
+def best_request(ssd: Ssd, seconds: float = SECONDS) -> Finding:
     """The least depth at which requests of each size come within 5 % of their highest rate, and the size to send.
 
     Parameters

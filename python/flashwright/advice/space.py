@@ -11,7 +11,7 @@ from typing import Unpack
 
 import numpy as np
 
-from flashwright.advice.curve import METRICS, Advice, Point, Target, knee
+from flashwright.advice.curve import METRICS, Advice, Point, Target, knee, knee_of
 from flashwright.endurance import lifetime
 from flashwright.errors import ConfigError, FlashwrightError, WorkloadError, WornOutError
 from flashwright.simulation.compare import variants
@@ -368,7 +368,7 @@ def advise(
     return Advice(
         ordered,
         wanted,
-        _knee_of([points[u] for u in grid if u in points]),
+        knee_of([points[u] for u in grid if u in points]),
         _most(confirmed, wanted),
         failures,
         finished,
@@ -445,13 +445,3 @@ def _bracket(
     if best is None or not above or min(above) - best.utilization <= _TOLERANCE + 1e-9:
         return None
     return best.utilization, min(above)
-
-
-def _knee_of(points: Sequence[Point]) -> Point | None:
-    known = [
-        (point, value)
-        for point in points
-        if (value := point.value("write-amplification")) is not None
-    ]
-    at = knee([point.utilization for point, _ in known], [value for _, value in known])
-    return None if at is None else known[at][0]

@@ -32,6 +32,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "replay": "Play a trace or a workload on a real device or file, in real time, bypassing the page cache.",
     },
     "Plan": {
+        "assess": "Say what a drive in service does under its load, how long it lasts, and which settings follow.",
         "advise": "Recommend how much spare space a workload needs, or how to set up a drive's host.",
         "lifetime": "Estimate how long a drive lasts: by formula, by simulating it to its end, or from SMART data.",
     },

@@ -30,6 +30,21 @@ def decimal(value: float) -> str:
     return f"{text.significant(value / size)} {unit}"
 
 
+def in_years(years: float) -> str:
+    """A time of life, in years, or in days where it is short.
+
+    Examples
+    --------
+    >>> in_years(4.72), in_years(250.4), in_years(0.01)
+    ('4.7 years', '250 years', '3.7 days')
+    """
+    return (
+        f"{years:,.{1 if years < 100 else 0}f} years"
+        if years >= 0.05
+        else f"{years * 365.25:.2g} days"
+    )
+
+
 def write_formula(
     path: Path,
     document: Mapping[str, Any],

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -40,11 +42,14 @@ class Played:
         Why runs failed.
     interrupted : bool
         Whether Ctrl-C ended it. The runs that were under way then have what was finished of them.
+    out_of_time : bool
+        Whether the seconds had passed before all runs were played; as after Ctrl-C.
     """
 
     results: dict[int, RunResult] = field(default_factory=dict)
     errors: dict[int, FlashwrightError] = field(default_factory=dict)
     interrupted: bool = False
+    out_of_time: bool = False
 
 
 def played(
@@ -52,6 +57,7 @@ def played(
     *,
     jobs: int | None = None,
     progress: Callable[[str, Progress], None] | None = None,
+    seconds: float = math.inf,
 ) -> Played:
     """Play runs, as many at a time as there are cores and memory for.
 
@@ -67,6 +73,8 @@ def played(
         Python are played one at a time, as Python does.
     progress : callable, optional
         Called a few times a second with the label of the first run that is under way, and where it stands.
+    seconds : float, optional
+        After so many no further run begins, and those under way stop.
 
     Returns
     -------
@@ -94,7 +102,7 @@ def played(
     groups: dict[str, list[int]] = {}
     for at, variant in enumerate(made):
         groups.setdefault(variant.beginning or str(at), []).append(at)
-    play = _Play(made, list(groups.values()), progress)
+    play = _Play(made, list(groups.values()), progress, time.monotonic() + seconds)
     threads = min(jobs or _fitting(made), len(groups))
     if threads <= 1 or any(variant.settings.policies for variant in made):
         play.here()
@@ -122,8 +130,10 @@ class _Play:
         made: Sequence[Variant],
         groups: Sequence[Sequence[int]],
         progress: Callable[[str, Progress], None] | None,
+        ends: float,
     ) -> None:
         self.found = Played()
+        self._ends = ends
         self._made = made
         self._waiting = deque(groups)
         self._progress = progress
@@ -136,6 +146,7 @@ class _Play:
         def update(at: int, now: Progress) -> None:
             if self._progress is not None:
                 self._progress(self._made[at].label, now)
+            self._stop_when_late()
 
         self._work(update)
 
@@ -144,8 +155,7 @@ class _Play:
 
         def update(at: int, now: Progress) -> None:
             self._under_way[at] = now
-            if self._stopping.is_set():
-                raise KeyboardInterrupt
+            self._stop_when_late()
 
         with ThreadPoolExecutor(count, "flashwright-run") as pool:
             try:
@@ -159,6 +169,14 @@ class _Play:
                 self.found.interrupted = True
             finally:
                 self._stopping.set()
+
+    def _stop_when_late(self) -> None:
+        """Stop the run that is under way here, if all are to stop or the seconds have passed."""
+        if time.monotonic() > self._ends:
+            self.found.out_of_time = True
+            self._stopping.set()
+        if self._stopping.is_set():
+            raise KeyboardInterrupt
 
     def _report(self) -> None:
         at = min(list(self._under_way), default=None)
@@ -202,5 +220,7 @@ class _Play:
         self._under_way.pop(at, None)
 
     def _stop(self) -> None:
+        # Where it is set already, whoever set it said why.
+        if not self._stopping.is_set():
+            self.found.interrupted = True
         self._stopping.set()
-        self.found.interrupted = True

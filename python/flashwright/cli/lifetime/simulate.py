@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from flashwright._core import __version__
-from flashwright.cli.lifetime.smart import in_years
 from flashwright.cli.options import (
     DEFAULT_TRACE,
     LeftOut,
@@ -22,7 +21,7 @@ from flashwright.cli.options import (
 from flashwright.cli.outputs import ResultOptions, SavingOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.endurance import lifetime as life
-from flashwright.endurance.pages import decimal
+from flashwright.endurance.pages import decimal, in_years
 from flashwright.errors import WorkloadError
 from flashwright.simulation.results import RunResult
 from flashwright.simulation.run import Run, RunInterrupted

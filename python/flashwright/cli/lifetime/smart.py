@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,23 +13,21 @@ from flashwright._core import __version__
 from flashwright.cli.outputs import Json
 from flashwright.cli.render import errors, page, put_json, units
 from flashwright.endurance import lifetime as life
-from flashwright.endurance.pages import decimal
-from flashwright.endurance.smart import HOURS_A_YEAR, Interval, Smart, SmartError, read_drives
+from flashwright.endurance.pages import decimal, in_years
+from flashwright.endurance.smart import (
+    HOURS_A_YEAR,
+    Interval,
+    Smart,
+    SmartError,
+    figures,
+    read_drives,
+)
 from flashwright.support.files import check_writable
 
-__all__ = ["from_smart", "in_years", "smart"]
+__all__ = ["from_smart", "smart"]
 
 _NOTES_MOST = 20
 """Notes on many drives that are printed."""
-
-
-def in_years(years: float) -> str:
-    """A time of life, in years."""
-    return (
-        f"{units.number(years, 1 if years < 100 else 0)} years"
-        if years >= 0.05
-        else f"{years * 365.25:.2g} days"
-    )
 
 
 def smart(
@@ -68,7 +66,7 @@ def from_smart(
     sizes = {drive[-1].capacity for drive in drives}
     size = sizes.pop() if len(sizes) == 1 else None
     rating = None if endurance is None else life.parse_endurance(endurance, size)
-    documents = [_document(drive, rating, alone=len(drives) == 1) for drive in drives]
+    documents = [figures(drive, rating, alone=len(drives) == 1) for drive in drives]
     if len(drives) == 1:
         put_json({"version": __version__, "method": "smart", **documents[0]}, json)
     else:
@@ -94,58 +92,6 @@ def _say(drives: Sequence[Sequence[Smart]]) -> None:
         errors.note(
             f"{name}: not in the file; `{command}` as root prints it if the drive reports it"
         )
-
-
-def _document(readings: Sequence[Smart], rating: float | None, *, alone: bool) -> dict[str, Any]:
-    found = readings[-1]
-    in_range = found.years_left_range
-    document: dict[str, Any] = {
-        "model": found.model,
-        "serial": found.serial,
-        "protocol": found.protocol,
-        "capacity_bytes": found.capacity,
-        "power_on_hours": found.power_on_hours,
-        "host_bytes_written": found.bytes_written,
-        "flash_bytes_written": found.flash_bytes_written,
-        "write_rate_bytes_per_s": found.bytes_per_s,
-        "used": found.used,
-        "used_from": found.used_from,
-        "write_amplification": found.write_amplification,
-        "endurance_bytes": found.endurance_bytes,
-        "years_left": found.years_left,
-        "years_left_min": None if in_range is None else in_range[0],
-        "years_left_max": None if in_range is None else in_range[1],
-        "rating_bytes": rating,
-        "years_to_rating": None if rating is None else found.years_to(rating),
-        "sources": {
-            each.figure: {"field": each.field, "rule": each.rule} for each in found.sources
-        },
-        "notes": list(found.notes),
-        "missing": [{"field": name, "run": command} for name, command in found.missing],
-    }
-    if len(readings) > 1:
-        try:
-            between = Interval.between(readings[0], found)
-        except SmartError as error:
-            # One drive of many does not stop the others.
-            if alone:
-                raise
-            document["notes"].append(str(error))
-            return document
-        in_range = between.years_left_range
-        document["interval"] = {
-            "readings": len(readings),
-            "power_on_hours": between.hours,
-            "days": between.days,
-            "host_bytes_written": between.bytes_written,
-            "flash_bytes_written": between.flash_bytes_written,
-            "used": between.used,
-            "write_amplification": between.write_amplification,
-            "years_left": between.years_left,
-            "years_left_min": None if in_range is None else in_range[0],
-            "years_left_max": None if in_range is None else in_range[1],
-        }
-    return document
 
 
 def _read(paths: Sequence[Path]) -> list[tuple[Smart, ...]]:
@@ -218,7 +164,7 @@ def _smart_rows(found: Smart, rating: float | None) -> list[tuple[str, str]]:
         text = units.number(found.write_amplification, 2)
         rows.append(("write amplification", f"{text}{_by(found, 'write_amplification')}"))
     else:
-        rows.append(("write amplification", _no_amplification(found)))
+        rows.append(("write amplification", f"not known: {found.why_no_amplification}"))
     if found.used is not None:
         rows.append(("life used", f"{units.share(found.used)}{_by(found, 'used')}"))
     rows.extend(_life_left(found))
@@ -235,18 +181,6 @@ def _smart_rows(found: Smart, rating: float | None) -> list[tuple[str, str]]:
             )
         )
     return rows
-
-
-def _no_amplification(found: Smart) -> str:
-    if found.flash_bytes_written is not None and found.bytes_written is not None:
-        return "not known: what was written to the flash and by the host contradict each other"
-    if found.protocol == "NVMe" and found.flash_bytes_written is None:
-        return (
-            "not known: add the output of `nvme ocp smart-add-log DEVICE -o json` as a second file"
-        )
-    if found.protocol == "NVMe":
-        return "not known: add the output of `nvme smart-log DEVICE -o json` as a second file"
-    return "not known: the drive does not say what it wrote to the flash"
 
 
 def _interval_rows(readings: Sequence[Smart]) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from flashwright.endurance.smart.facts import SmartError
+from flashwright.endurance.smart.figures import figures
 from flashwright.endurance.smart.files import parse, read, read_drives
 from flashwright.endurance.smart.reading import HOURS_A_YEAR, Interval, Smart, Source
 
@@ -12,6 +13,7 @@ __all__ = [
     "Smart",
     "SmartError",
     "Source",
+    "figures",
     "parse",
     "read",
     "read_drives",

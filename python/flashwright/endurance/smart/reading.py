@@ -144,6 +144,18 @@ class Smart:
             return None
         return max(0.0, endurance - self.bytes_written) / rate / (HOURS_A_YEAR * 3600)
 
+    @property
+    def why_no_amplification(self) -> str:
+        """Why the drive's counters tell no write amplification, and which log may; empty where they do."""
+        if self.write_amplification is not None:
+            return ""
+        if self.flash_bytes_written is not None and self.bytes_written is not None:
+            return "what was written to the flash and by the host contradict each other"
+        if self.protocol != "NVMe":
+            return "the drive does not say what it wrote to the flash"
+        log = "ocp smart-add-log" if self.flash_bytes_written is None else "smart-log"
+        return f"add the output of `nvme {log} DEVICE -o json` as a second file"
+
     def source(self, figure: str) -> Source | None:
         """Where a figure comes from, None if the drive does not say it.
 

@@ -1,0 +1,352 @@
+"""Assessments: each sentence against the run or the counters behind it; parts that are missing; warnings everywhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Cli, wait_for_work
+from flashwright import Ssd, errors, smart, tracefiles, workloads
+from flashwright.advice.assess import Plan, assess
+from flashwright.advice.assessment import HALF_PACE, PRESENT
+from flashwright.advice.assessment_lines import parts
+from flashwright.advice.host import host_advice, profile_of_model
+from flashwright.endurance.evenwear import EvenWear
+from flashwright.endurance.lifetime import YEAR_S
+from flashwright.endurance.pages import in_years
+from flashwright.report import text
+from flashwright.simulation.played import played
+from flashwright.simulation.run import RunSettings
+from test_report import Tags, embedded
+
+# Each a kilobyte's worth of counters: a drive that wrote 10.24 TB more, and 2.5 times as much to its flash.
+UNIT = 512_000
+BEFORE = {"power_on_hours": 1000, "data_units_written": 10_000_000, "percent_used": 1}
+NOW = {"power_on_hours": 2000, "data_units_written": 30_000_000, "percent_used": 4}
+FLASH = {"before": 20_000_000 * UNIT, "now": 70_000_000 * UNIT}
+# Long enough for all runs on any machine.
+AMPLE = ("--time-limit", 600)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> dict[str, Path]:
+    """Two readings of a drive over NVMe, and its counters of the flash."""
+    found = {}
+    for name, log in (("before", BEFORE), ("now", NOW)):
+        found[name] = tmp_path / f"{name}.json"
+        found[name].write_text(json.dumps(log))
+        found[f"{name}-ocp"] = tmp_path / f"{name}-ocp.json"
+        found[f"{name}-ocp"].write_text(json.dumps({"physical_media_units_written": FLASH[name]}))
+    return found
+
+
+def writes(path: Path, *, kind: str = "w", count: int = 3000, gap_s: float = 2e-3) -> Path:
+    """A trace of requests of 4 KiB all over 800 KiB of the drive `small`."""
+    lines = (
+        f"0,{i * 7919 % 800 * 8},4096,{'r' if i % 3 == 0 else kind},{i * gap_s:.6f}\n"
+        for i in range(count)
+    )
+    path.write_text("".join(lines))
+    return path
+
+
+def line(document: dict[str, Any], part: str, topic: str) -> str:
+    """What a document says of a topic."""
+    (found,) = [each for each in document["answer"] if each["part"] == part]
+    (said,) = [each["text"] for each in found["lines"] if each["topic"] == topic]
+    return str(said)
+
+
+def test_each_sentence_is_that_of_its_run(
+    command: Cli, small: str, tmp_path: Path, logs: dict[str, Path]
+) -> None:
+    trace = writes(tmp_path / "load.spc")
+    said = command(
+        "assess", "--drive", small, "--trace", trace, "--cycles", 3000, *AMPLE, "--json", "-",
+        *(option for path in logs.values() for option in ("--smart", path)),
+        "--capacity", "800GB", "--endurance", "600TB",
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    found = said.json
+    # The load, as `trace info` says it.
+    info = tracefiles.info(trace)
+    assert found["load"].items() >= info.items()
+    day = info["written_bytes"] / info["span_ns"] * 86400e9
+    assert found["load"]["written_bytes_per_day"] == pytest.approx(day)
+    assert line(found, "The load", "reads") == f"{info['read_percent']:.1f} % of reads and writes"
+    assert found["load"]["unaligned"] == 0
+    # Write amplification, of runs that `simulate` plays too.
+    alone = command(
+        "simulate", small, "--trace", trace, "--precondition", "workload", "--json", "-"
+    ).json
+    present, *more = found["write_amplification"]["model"]
+    assert (present["name"], present["digest"]) == (PRESENT, alone["digest"])
+    assert found["runs"][PRESENT]["digest"] == alone["digest"]
+    shown = line(found, "Write amplification", f"by the model, {PRESENT}")
+    low, high = alone["settled"]["interval"]
+    assert shown.startswith(f"{alone['write_amplification']:.3f} ({low:.3f} to {high:.3f})")
+    assert [each["name"] for each in more] == [f"{n} % left unused" for n in (10, 20, 30)]
+    logical = found["runs"]["20 % left unused"]["set"]["capacity.logical"]
+    less = command(
+        "simulate", small, "--trace", trace, "--precondition", "workload", "--json", "-",
+        "--set", f"capacity.logical={logical}",
+    ).json  # fmt: skip
+    assert less["digest"] == more[1]["digest"] and more[1]["reserved"] > present["reserved"]
+    # Counters, as `lifetime smart` says them.
+    counted = command("lifetime", "smart", *logs.values(), "--endurance", "600TB", "--json", "-")
+    assert (
+        found["smart"].items()
+        == {
+            key: value for key, value in counted.json.items() if key not in ("version", "method")
+        }.items()
+    )
+    assert found["write_amplification"]["counters"] == {
+        "value": 2.5,
+        "over": "between the readings",
+    }
+    assert line(found, "Write amplification", "by counters").startswith("2.5 between the readings")
+    # Life.
+    left = counted.json["interval"]["years_left"]
+    assert line(found, "Life", "by counters").startswith(f"{in_years(left)} left")
+    rate = 20_000_000 * UNIT / (1000 * 3600)
+    assert found["life"]["write_rate_bytes_per_s"] == pytest.approx(rate)
+    to_rating = (600e12 - 30_000_000 * UNIT) / rate / YEAR_S
+    assert found["life"]["rating_years"] == pytest.approx(to_rating)
+    run = Ssd.find(small).precondition("auto").play(workloads.trace(trace))
+    even = EvenWear.of(run, 3000)
+    assert even is not None
+    years = even.end.drive_writes * 800e9 / rate / YEAR_S
+    assert found["life"]["model"]["years"] == pytest.approx(years)
+    assert found["life"]["model"]["years_min"] <= years <= found["life"]["model"]["years_max"]
+    # Reads.
+    times = alone["response_time_ns"]["read"]
+    tails = found["read_tails"]
+    assert (tails["p99_ns"], tails["p99_9_ns"]) == (times["p99"], times["p99_9"])
+    assert text.time_ns(times["p99_9"]) in line(found, "Reads", "response")
+    slow = command(
+        "simulate", small, "--trace", trace, "--precondition", "workload", "--json", "-",
+        "--time-scale", 2,
+    ).json  # fmt: skip
+    (half,) = [each for each in tails["what_ifs"] if each["name"] == HALF_PACE]
+    assert half["p99_9_ns"] == slow["response_time_ns"]["read"]["p99_9"]
+    # Settings, as `advise host` gives them; the depth is for the requests that were played.
+    hosted = {each.topic: each for each in host_advice(profile_of_model(Ssd.find(small))).lines}
+    for each in found["settings"]:
+        if each["topic"] != "queue depth":
+            assert each["advice"] == hosted[each["topic"]].text
+    (scheduler,) = [each for each in found["settings"] if each["topic"] == "linux scheduler"]
+    other = command(
+        "simulate", small, "--trace", trace, "--precondition", "workload", "--json", "-",
+        "--set", "host.scheduler=mq-deadline",
+    ).json  # fmt: skip
+    assert scheduler["gain"]["read_p99_9_ns"] == times["p99_9"]
+    assert scheduler["gain"]["read_p99_9_ns_without"] == other["response_time_ns"]["read"]["p99_9"]
+
+
+def test_the_screen_and_the_page_say_what_the_json_says(
+    command: Cli, small: str, tmp_path: Path
+) -> None:
+    trace, page, figures = writes(tmp_path / "load.spc"), tmp_path / "a.html", tmp_path / "a.json"
+    files = ("--report", page, "--json", figures)
+    said = command("assess", "--drive", small, "--trace", trace, *AMPLE, *files)
+    found, shown = json.loads(figures.read_text()), page.read_text()
+    assert embedded(shown, "results") == found
+    tags = Tags(shown)
+    words = " ".join(" ".join(tags.texts).split())
+    screen = " ".join(said.out.split())
+    for each in found["answer"]:
+        for one in each["lines"]:
+            assert one["text"] in screen and one["text"] in words, one
+    # What runs and the length of the trace warn of is in all three.
+    assert {"brief", "few-spare-blocks"} & {each["code"] for each in found["warnings"]} >= {"brief"}
+    own = command(
+        "simulate", small, "--trace", trace, "--precondition", "auto", "--json", "-"
+    ).json["warnings"]
+    assert {each["code"] for each in own} <= {each["code"] for each in found["warnings"]}
+    for each in found["warnings"]:
+        assert each["text"] in screen and each["text"] in words, each
+    # Nothing from elsewhere.
+    for name, attributes in tags.tags:
+        for key in ("src", "href"):
+            value = attributes.get(key) or "#"
+            assert value.startswith(("#", "data:", "blob:")), (name, value)
+
+
+@pytest.mark.parametrize("order", [("now", "before"), ("before", "now")])
+def test_readings_in_either_order(
+    order: tuple[str, str], command: Cli, logs: dict[str, Path]
+) -> None:
+    files = [logs[f"{name}{kind}"] for name in order for kind in ("", "-ocp")]
+    said = command("assess", *(o for path in files for o in ("--smart", path)), "--json", "-")
+    assert said.status == 0, said.err
+    assert said.json["write_amplification"]["counters"]["value"] == 2.5
+    assert said.json["life"]["counters"]["over"] == "between the readings"
+    assert said.json["write_amplification"]["model"] == [] and said.json["read_tails"] is None
+    assert "nothing is played" in said.err
+
+
+def test_one_reading_tells_no_present_figure(command: Cli, logs: dict[str, Path]) -> None:
+    both = command("assess", "--smart", logs["now"], "--smart", logs["now-ocp"], "--json", "-").json
+    assert both["write_amplification"]["counters"]["over"] == "since the drive was new"
+    assert "one reading does not say how it is now" in line(
+        both, "Write amplification", "by counters"
+    )
+    alone = command("assess", "--smart", logs["now"], "--json", "-").json
+    assert alone["write_amplification"]["counters"] is None
+    why = smart.parse(NOW).why_no_amplification
+    assert why and line(alone, "Write amplification", "by counters") == f"not known: {why}"
+
+
+def test_notes_of_the_counters_are_warnings(command: Cli, tmp_path: Path) -> None:
+    log = tmp_path / "odd.json"
+    odd = NOW | {"data_units_written": 1, "physical_media_units_written": 10 * UNIT * 1000}
+    log.write_text(json.dumps(odd))
+    notes = smart.read(log).notes
+    said = command("assess", "--smart", log)
+    for note in notes:
+        assert note in said.out
+    assert command("assess", "--smart", log, "--json", "-").json["smart"]["notes"] == list(notes)
+
+
+def test_without_smart_it_says_what_that_leaves_out(
+    command: Cli, small: str, tmp_path: Path
+) -> None:
+    trace = writes(tmp_path / "load.spc")
+    found = command("assess", "--drive", small, "--trace", trace, *AMPLE, "--json", "-").json
+    assert found["smart"] is None and found["life"]["counters"] is None
+    assert "--smart" in line(found, "Not known", "counters")
+    assert "--cycles" in line(found, "Not known", "life by the model")
+    assert "--endurance" in line(found, "Not known", "life by the rating")
+
+
+def test_a_trace_without_writes(command: Cli, small: str, tmp_path: Path) -> None:
+    trace = writes(tmp_path / "reads.spc", kind="r")
+    said = command(
+        "assess", "--drive", small, "--trace", trace, "--cycles", 3000, *AMPLE, "--json", "-"
+    )
+    assert said.status == 0, said.err
+    found = said.json
+    assert line(found, "Write amplification", f"by the model, {PRESENT}").startswith(
+        "none: nothing"
+    )
+    assert found["life"]["model"] is None and found["life"]["write_rate_bytes_per_s"] is None
+    assert found["read_tails"]["p99_ns"] > 0
+
+
+def test_a_drive_on_which_nothing_settles(command: Cli) -> None:
+    """Before wear levelling begins nothing settles."""
+    said = command(
+        "assess", "--drive", "default", "--set", "geometry.blocks-per-plane=64", "--set", "timing.model=none",
+        "--set", "gc.victim=fifo", "--set", "wear.policy=threshold", "--workload", "uniform",
+        "--requests", 20_000, *AMPLE, "--json", "-",
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    found = said.json
+    assert {each["settled"] for each in found["write_amplification"]["model"]} == {"transient"}
+    assert "NOT settled" in line(found, "Write amplification", f"by the model, {PRESENT}")
+    assert "not-settled" in {each["code"] for each in found["warnings"]}
+    assert found["read_tails"] is None  # a drive without times
+
+
+def test_time_limits_leave_runs_out_and_say_so(small: str, tmp_path: Path) -> None:
+    plan = Plan.of(Ssd.find(small), workloads.uniform(write=1), RunSettings(requests=2_000_000_000))
+    found = assess(plan, seconds=0.5)
+    assert found.out_of_time and not found.interrupted and found.present is None
+    assert PRESENT in found.left_out
+    (warned,) = [each for each in found.warnings if each.code == "out-of-time"]
+    assert PRESENT in warned.text
+    said = {part.title: dict(part.lines) for part in parts(found)}
+    assert said["Not known"][PRESENT] == "not played: the time was over"
+
+
+def test_runs_side_by_side_end_with_their_time() -> None:
+    plan = Plan.of(
+        Ssd.named("default"), workloads.uniform(write=1), RunSettings(requests=2_000_000_000)
+    )
+    for jobs in (1, 2):
+        found = played([trial.variant for trial in plan.trials], jobs=jobs, seconds=0.3)
+        assert found.out_of_time and not found.interrupted and not found.errors
+        assert all(run.json["ended"] == "interrupted" for run in found.results.values())
+
+
+def test_another_size_is_told_and_scales_the_years(
+    command: Cli, small: str, tmp_path: Path
+) -> None:
+    trace = writes(tmp_path / "load.spc")
+    asked = ("assess", "--drive", small, "--trace", trace, "--cycles", 3000, *AMPLE, "--json", "-")
+    own, larger = command(*asked).json, command(*asked, "--capacity", "1TB").json
+    assert "other-size" in {each["code"] for each in larger["warnings"]}
+    assert "capacity" in {each["code"] for each in own["warnings"]}
+    ratio = larger["life"]["model"]["years"] / own["life"]["model"]["years"]
+    assert ratio == pytest.approx(1e12 / own["capacity_bytes"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "found neither --smart nor --drive"),
+        (("--drive", "default"), "found neither --smart nor --drive"),
+        (("--trace", "bundled:pgbench"), "found neither --smart nor --drive"),
+        (("--drive", "unheard-of", "--trace", "bundled:pgbench"), 'found "unheard-of"'),
+        (("--smart", "{folder}/no-smart.json"), "not SMART data"),
+        (("--smart", "{folder}/now.json", "--smart", "{folder}/less.json"), "expected no less"),
+        (("--smart", "{folder}/now.json", "--set", "gc.victim=fifo"), "--set: found without --drive"),
+        (("--smart", "{folder}/now.json", "--addresses", "scale"), "--addresses: found with"),
+        (("--smart", "{folder}/now.json", "--capacity", "much"), "capacity: found 'much'"),
+        (("--smart", "{folder}/now.json", "--cycles", "0"), "--cycles: found 0"),
+        (("--smart", "{folder}/now.json", "--time-limit", "0"), "--time-limit: found 0"),
+        (
+            ("--drive", "default", "--set", "capacity.utilization=0.2", "--trace", "bundled:pgbench"),
+            "reach past the end of the drive",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input_gives_a_line(
+    arguments: tuple[str, ...], message: str, command: Cli, tmp_path: Path, logs: dict[str, Path]
+) -> None:
+    (tmp_path / "no-smart.json").write_text('{"x": 1}')
+    (tmp_path / "less.json").write_text(json.dumps(BEFORE | {"power_on_hours": 3000}))
+    said = command("assess", *(each.format(folder=tmp_path) for each in arguments))
+    assert said.status == 2 and said.err.count("error:") == 1 and message in said.err, said.err
+    assert not said.out
+
+
+def test_two_drives_are_refused(command: Cli, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        drive = {
+            "model_name": "M", "serial_number": name, "device": {"protocol": "NVMe"},
+            "nvme_smart_health_information_log": NOW,
+        }  # fmt: skip
+        (tmp_path / f"{name}.json").write_text(json.dumps(drive))
+    said = command("assess", "--smart", tmp_path / "a.json", "--smart", tmp_path / "b.json")
+    assert said.status == 2 and "--smart: found 2 drives (a, b)" in said.err
+
+
+def test_nothing_to_go_by_is_refused_in_python_too() -> None:
+    with pytest.raises(errors.ConfigError, match="neither SMART data nor a load"):
+        assess(Plan.of(Ssd.named("default"), None))
+
+
+def test_ctrl_c_gives_what_there_is(tmp_path: Path, logs: dict[str, Path]) -> None:
+    figures = tmp_path / "out.json"
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "flashwright", "assess", "--drive", "default", "--workload",
+            "uniform", "--requests", "2000000000", "--smart", logs["now"], "--json", figures,
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_for_work(process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "note: interrupted" in err, err
+    found = json.loads(figures.read_text())
+    assert found["finished"] is False and "interrupted" in {w["code"] for w in found["warnings"]}
+    assert re.search(r"years left", out) and found["life"]["counters"]["years_left"] > 0
