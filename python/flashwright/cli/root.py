@@ -44,6 +44,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "policies": "List everything that can be chosen by name: schemes, policies, schedulers, workloads, formats.",
         "devices": "List the bundled drives, or print one as TOML.",
         "schema": "Print the JSON Schema of a document, with the meaning of everything in it.",
+        "convert": "Convert what another simulator reads: a drive, and a command for each workload.",
         "trace": "Summarise, compare, convert, scale, merge and record traces.",
     },
 }
