@@ -64,7 +64,7 @@ impl BlockDevice for Below {
         let time = match request.kind {
             RequestKind::Read => self.read,
             RequestKind::Write => self.write,
-            RequestKind::Trim | RequestKind::Flush => 0,
+            _ => 0,
         };
         let end = Nanos(self.now + time + below(&mut self.rng, self.spread + 1));
         let tag = Tag(self.next_tag);
@@ -113,7 +113,7 @@ impl HoldsData for Below {
                     assert!(old.is_none_or(|old| old <= new), "sector {sector} goes back in time");
                 }
                 RequestKind::Trim => drop(self.sectors.remove(&sector)),
-                RequestKind::Read | RequestKind::Flush => {}
+                _ => {}
             }
         }
         if request.kind == RequestKind::Read {
@@ -273,7 +273,7 @@ fn a_read_gets_what_was_written_last() {
                         let all = sectors.map(|sector| *newest.get(&sector).unwrap_or(&Some(0)));
                         drop(expected.insert(tag, all.collect()));
                     }
-                    RequestKind::Flush => {}
+                    _ => {}
                 }
                 submitted += 1;
                 continue;
