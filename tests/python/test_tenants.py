@@ -143,7 +143,7 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     arguments = ["simulate", *SET, *tenants, "--requests", "3000", "--precondition", "sequential"]
     assert run([*arguments, "--json", str(out), "--report", str(page)]) == 0
     shown = capsys.readouterr().out
-    assert "each tenant's own" in shown and "slower: mean" in shown and "reader, reads" in shown
+    assert "each tenant's own" in shown and "mean/alone" in shown and "reader, reads" in shown
     found: dict[str, Any] = json.loads(out.read_text())
     assert found["tenants"][0]["slowdown"]["mean_ratio"] > 1 and found["pace"] == "tenants"
     assert "Slower than alone: p99" in page.read_text()
@@ -160,7 +160,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         str(rows),
     ]
     assert run(compared) == 0
-    assert "gc.victim=fifo: writer" in capsys.readouterr().out
+    shown = capsys.readouterr().out.splitlines()
+    assert any(line.split()[:2] == ["gc.victim=fifo", "writer"] for line in shown)
     with rows.open() as file:
         assert all(
             float(row["tenants.reader.slowdown.mean_ratio"]) > 1 for row in csv.DictReader(file)
@@ -182,3 +183,42 @@ def test_what_does_not_fit_is_an_error(
 ) -> None:
     assert run(["simulate", *SET, "--requests", "100", *more]) == 2
     assert said in capsys.readouterr().err
+
+
+ONE_AT_A_TIME = Ssd.named("default").with_(
+    {"timing.model": "serial", "geometry.blocks-per-plane": 64}
+)
+
+
+def test_slowdowns_of_rates_are_those_of_queueing_theory() -> None:
+    # M/D/1: requests arrive at random, each takes the same time, and one is served at a time. The mean response time is
+    # S (1 + load / (2 (1 - load))), where the load is that of all who share the server.
+    ssd = ONE_AT_A_TIME.precondition("sequential")
+    service_s = ssd.play("uniform:write=0", requests=100).latency_ns.summary["mean"] * 1e-9
+    assert service_s is not None
+    loads = (0.2, 0.5)
+    tenants = [f"uniform:write=0,rate={load / service_s:.3f}" for load in loads]
+    found = ssd.play(tenants, requests=400_000).json["tenants"]
+
+    def mean(load: float) -> float:
+        return service_s * (1 + load / (2 * (1 - load)))
+
+    for load, tenant in zip(loads, found, strict=True):
+        assert tenant["alone"]["response_time_ns"]["mean"] == pytest.approx(
+            mean(load) * 1e9, rel=0.03
+        )
+        assert tenant["slowdown"]["mean_ratio"] == pytest.approx(
+            mean(sum(loads)) / mean(load), rel=0.05
+        )
+
+
+def test_slowdowns_of_depths_are_those_of_a_line() -> None:
+    # First in, first out, one at a time, all of the same length: each has as much of the server as places in the line.
+    ssd = ONE_AT_A_TIME.with_({"host.queue-depth": 1}).precondition("sequential")
+    depths = (1, 3, 12)
+    found = ssd.play([f"uniform:write=0,depth={depth}" for depth in depths], requests=80_000).json[
+        "tenants"
+    ]
+    for depth, tenant in zip(depths, found, strict=True):
+        assert tenant["slowdown"]["iops_ratio"] == pytest.approx(sum(depths) / depth, rel=0.01)
+        assert tenant["slowdown"]["mean_ratio"] == pytest.approx(sum(depths) / depth, rel=0.01)

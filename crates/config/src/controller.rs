@@ -212,7 +212,9 @@ impl ControllerConfig {
     /// ```
     #[must_use]
     pub fn only_delays(&self, page_size: Bytes) -> bool {
-        self.write_buffer.size.0 == 0 && self.read_buffer.size.0 == 0 && self.command_limit.0.is_multiple_of(page_size.0)
+        self.write_buffer.size.0 == 0
+            && self.read_buffer.size.0 == 0
+            && self.command_limit.0.is_multiple_of(page_size.0)
     }
 
     /// Settings that contradict each other.

@@ -392,11 +392,10 @@ mod _core {
     use super::target::Target;
     #[pymodule_export]
     use super::{
-        config_bundled, config_check, config_json, config_of_json, config_read, config_with, devices, memory_left, memory_needed,
-        policies,
-        precondition_read, schema_options, schema_run, settings, settings_schema, share_read, size_read, time_read,
-        trace_columns, trace_convert, trace_fit, trace_formats, trace_info, trace_merge, workload_columns,
-        workload_read, workloads,
+        config_bundled, config_check, config_json, config_of_json, config_read, config_with, devices, memory_left,
+        memory_needed, policies, precondition_read, schema_options, schema_run, settings, settings_schema, share_read,
+        size_read, time_read, trace_columns, trace_convert, trace_fit, trace_formats, trace_info, trace_merge,
+        workload_columns, workload_read, workloads,
     };
     use pyo3::prelude::*;
 

@@ -5,8 +5,8 @@ use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
 use flashwright_block::Effects;
 use flashwright_sim::{
-    Made, OptionsError, Phase, Preconditioned, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots, Source,
-    WindowRow,
+    Made, OptionsError, Phase, Preconditioned, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots,
+    Source, WindowRow,
 };
 use flashwright_ssd::{Config, DriveConfig, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};

@@ -3,7 +3,8 @@
 
 use crate::player::{PlayError, Player, Step};
 use flashwright_block::{
-    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, RequestSource, SECTOR_BYTES, Seed, Tag,
+    Ahead, BlockDevice, Completion, DeviceInfo, IoError, Nanos, Request, RequestKind, RequestSource, SECTOR_BYTES,
+    Seed, Tag,
 };
 use flashwright_host::{LayerFigures, Stack, StackError};
 use flashwright_ssd::{ConfigError, Controller, ControllerFigures, Mounted, SettingError, Ssd, SsdError};

@@ -144,15 +144,16 @@ impl TenantsSpec {
             }
             let (handle, priority) = (spec.handle, spec.priority);
             let workload = source.description().to_owned();
-            tenants.push(Tenant { name, workload, pace, first_page, pages, handle, priority });
-            let plays = self.alone.is_none_or(|alone| alone == at);
-            queues.push(plays.then(|| Queue::new(source, matches!(spec.source, SourceSpec::Trace(_)), pace)));
+            let tenant = Tenant { name, workload, pace, first_page, pages, handle, priority };
+            let (plays, is_recording) =
+                (self.alone.is_none_or(|alone| alone == at), matches!(spec.source, SourceSpec::Trace(_)));
+            queues.push(plays.then(|| Queue::new(source, is_recording, &tenant, number(at), page_sectors)));
+            tenants.push(tenant);
         }
         Ok(Tenants {
             tenants,
             has_recordings: queues.iter().flatten().any(|queue| queue.is_recording),
             queues,
-            page_sectors,
             ready: VecDeque::new(),
             arrivals: BinaryHeap::new(),
             in_flight: 0,
@@ -206,6 +207,9 @@ fn namespaces(specs: &[TenantSpec], names: &[String], logical_pages: u64) -> Res
 /// What a tenant has still to issue.
 struct Queue {
     source: Source,
+    /// What a request takes over: the first sector of the namespace, the handle, number and class of the queue.
+    as_issued: Request,
+    handle: Option<u16>,
     is_recording: bool,
     /// Factor on arrival times of an open loop; none for a closed loop.
     time_scale: Option<f64>,
@@ -222,14 +226,21 @@ struct Queue {
 }
 
 impl Queue {
-    fn new(source: Source, is_recording: bool, pace: Pace) -> Self {
-        let (time_scale, depth) = match pace {
+    fn new(source: Source, is_recording: bool, tenant: &Tenant, number: u16, page_sectors: u64) -> Self {
+        let (time_scale, depth) = match tenant.pace {
             Pace::Open { time_scale } => (Some(time_scale), 0),
             Pace::Closed { depth } => (None, depth),
             Pace::Interactive | Pace::Tenants => unreachable!("refused when it was opened"),
         };
         Self {
             source,
+            as_issued: Request {
+                first_sector: u64::from(tenant.first_page) * page_sectors,
+                queue: number,
+                priority: tenant.priority,
+                ..Request::default()
+            },
+            handle: tenant.handle,
             is_recording,
             time_scale,
             depth,
@@ -243,7 +254,7 @@ impl Queue {
     }
 
     /// The next request, its arrival on the device's clock if it is of an open loop; none at the end. It stays the next one.
-    #[inline]
+    #[inline(always)]
     fn peek(&mut self, repeats: bool) -> Result<Option<Request>, SourceError> {
         if self.next == self.batch.len() && !self.refill(repeats)? {
             return Ok(None);
@@ -255,7 +266,7 @@ impl Queue {
         Ok(Some(request))
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, repeats: bool) -> Result<Option<Request>, SourceError> {
         let request = self.peek(repeats)?;
         if let Some(request) = request {
@@ -266,6 +277,7 @@ impl Queue {
         Ok(request)
     }
 
+    #[inline(never)]
     fn refill(&mut self, repeats: bool) -> Result<bool, SourceError> {
         self.batch.clear();
         self.next = 0;
@@ -277,6 +289,12 @@ impl Queue {
                 return self.refill(repeats);
             }
             self.dry = true;
+        }
+        let Request { first_sector, queue, priority, .. } = self.as_issued;
+        for request in &mut self.batch {
+            request.first_sector += first_sector;
+            request.stream = self.handle.unwrap_or(request.stream);
+            (request.queue, request.priority) = (queue, priority);
         }
         Ok(!self.batch.is_empty())
     }
@@ -295,7 +313,6 @@ pub(crate) struct Tenants {
     tenants: Vec<Tenant>,
     /// By tenant; none of those that are silent.
     queues: Vec<Option<Queue>>,
-    page_sectors: u64,
     /// A place of a closed loop that is free, by tenant, in the order in which they became so.
     ready: VecDeque<u16>,
     /// The next arrival of each open loop.
@@ -372,19 +389,11 @@ impl Tenants {
         Ok(())
     }
 
-    /// The next request of a tenant as the drive gets it; none at its end.
-    #[inline]
+    /// The next request of a tenant; none at its end.
+    #[inline(always)]
     fn take(&mut self, at: usize) -> Result<Option<Request>, SourceError> {
         let Some(queue) = &mut self.queues[at] else { return Ok(None) };
-        let Some(request) = queue.take(self.repeats)? else { return Ok(None) };
-        let tenant = &self.tenants[at];
-        Ok(Some(Request {
-            first_sector: request.first_sector + u64::from(tenant.first_page) * self.page_sectors,
-            stream: tenant.handle.unwrap_or(request.stream),
-            queue: number(at),
-            priority: tenant.priority,
-            ..request
-        }))
+        queue.take(self.repeats)
     }
 
     /// Whether every recording has ended.

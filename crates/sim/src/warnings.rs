@@ -12,8 +12,8 @@ use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::settle::Verdict;
 use crate::simulation::Simulation;
-use flashwright_block::{RequestClass, ZoneRule, grouped};
-use flashwright_ftl::{Ftl, OpKind};
+use flashwright_block::{ArbiterName, Priority, RequestClass, ZoneRule, grouped};
+use flashwright_ftl::{Ftl, OpKind, PlacementName};
 use flashwright_nand::Lpn;
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
 use schemars::JsonSchema;
@@ -81,6 +81,8 @@ const RULES: &[fn(&Simulation) -> Option<Warning>] = &[
     small_footprint,
     handles_unnamed,
     zones_refused,
+    handles_not_kept,
+    classes_not_weighed,
     reserved_blocks,
     planes_in_turn,
     little_measured,
@@ -217,6 +219,38 @@ fn zones_refused(run: &Simulation) -> Option<Warning> {
         );
         warning("zones-refused", text, Some("--workload zones, or a trace of a zoned drive".to_owned()))
     })
+}
+
+/// Tenants name handles that the drive does not keep apart.
+fn handles_not_kept(run: &Simulation) -> Option<Warning> {
+    let handle = run.settings().tenants.iter().filter_map(|tenant| tenant.handle).max()?;
+    let (config, kept) = (run.ssd().config(), run.ssd().figures().handles.len());
+    let (text, mend) = match config.placement.policy {
+        _ if run.ssd().has_foreign_policies() => return None,
+        PlacementName::MultiStream | PlacementName::HotCold => return None,
+        PlacementName::Fdp if usize::from(handle) < kept => return None,
+        PlacementName::Fdp => (
+            format!("a tenant names handle {handle}, and the drive has {kept}: its data go to handle 0"),
+            format!("--set placement.fdp.handles={}", u32::from(handle) + 1),
+        ),
+        policy => (
+            format!("tenants name handles, and placement.policy = {} does not look at them", policy.listed().name),
+            "--set placement.policy=fdp".to_owned(),
+        ),
+    };
+    Some(warning("handles-not-kept", text, Some(mend)))
+}
+
+/// Tenants name classes of their queues that the arbiter does not look at.
+fn classes_not_weighed(run: &Simulation) -> Option<Warning> {
+    let arbiter = run.ssd().config().controller.queues.arbiter;
+    let differ = run.settings().tenants.iter().any(|tenant| tenant.priority != Priority::Medium);
+    let text = || {
+        let arbiter = arbiter.listed().name;
+        format!("tenants name a priority, and controller.queues.arbiter = {arbiter} does not look at it")
+    };
+    (differ && arbiter != ArbiterName::Weighted)
+        .then(|| warning("classes-not-weighed", text(), Some("--set controller.queues.arbiter=weighted".to_owned())))
 }
 
 /// The trace left most of an empty drive erased, and all of that served as spare space.

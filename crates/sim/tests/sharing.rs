@@ -108,7 +108,8 @@ fn a_drive_that_the_workload_preconditioned_is_shared_by_runs_of_that_workload()
         [(generated("zipf:write=0.7"), "workload"), (generated("uniform:write=1,rate=300"), "auto"), (trace(), "auto")]
     {
         let shared = handed_on(&config(&[]), &spec, &options(precondition, 1)).unwrap();
-        let link = ["controller.interface-rate=300 MB/s", "controller.write-overhead=20 us", "controller.queue-depth=4"];
+        let link =
+            ["controller.interface-rate=300 MB/s", "controller.write-overhead=20 us", "controller.queue-depth=4"];
         for (settings, depth, warmup) in [
             (&[][..], Some(16), 0),
             (&["host.queue-depth=2"], Some(4), 500),

@@ -352,3 +352,32 @@ fn an_urgent_tenant_hardly_waits_for_the_others() {
         ["fifo", "round-robin", "weighted"].map(|name| mean(&format!("controller.queues.arbiter={name}")));
     assert!(fifo > 25.0 * urgent && turns <= fifo / 10.0 && urgent <= turns, "{fifo} {turns} {urgent}");
 }
+
+#[test]
+fn what_the_drive_does_not_look_at_is_said() {
+    let codes = |settings: &[&str], handle: Option<u16>, priority: Priority| -> Vec<(&'static str, String)> {
+        let mut all = mix(&["uniform:write=1,depth=2"; 2]);
+        (all[1].handle, all[1].priority) = (handle, priority);
+        let (_, found) = played(&config(settings), &together(all), &options("empty", Some(200)));
+        let known = ["handles-not-kept", "classes-not-weighed"];
+        let found = found.report.warnings.into_iter().filter(|each| known.contains(&each.code));
+        found.map(|each| (each.code, each.to_string())).collect()
+    };
+    let plain = codes(&[], Some(1), Priority::High);
+    assert_eq!(
+        plain[0].1,
+        "tenants name handles, and placement.policy = auto does not look at them; try --set placement.policy=fdp"
+    );
+    assert!(
+        plain[1].1.starts_with("tenants name a priority, and controller.queues.arbiter = fifo does not look at it"),
+        "{plain:?}"
+    );
+    let fdp = ["placement.policy=fdp", "geometry.blocks-per-plane=128", "controller.queues.arbiter=weighted"];
+    assert_eq!(codes(&fdp, Some(7), Priority::High), []);
+    let beyond = codes(&fdp, Some(8), Priority::Medium);
+    assert_eq!(
+        beyond[0].1,
+        "a tenant names handle 8, and the drive has 8: its data go to handle 0; try --set placement.fdp.handles=9"
+    );
+    assert_eq!(codes(&[], None, Priority::Medium), []);
+}

@@ -9,7 +9,7 @@
 //! both. Queues of a class take turns of a burst each.
 
 use super::{QueueArbiter, RoundRobin};
-use crate::{Arbiter, Priority, Request, Waiting};
+use crate::{Arbiter, Request, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,9 +40,9 @@ impl Default for WeightedSettings {
 /// `controller.queues.arbiter = "weighted"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Weighted {
-    urgent: RoundRobin,
-    /// High, medium, low.
-    classes: [RoundRobin; 3],
+    /// By [`crate::Priority`]: urgent, high, medium, low.
+    classes: Box<[RoundRobin; 4]>,
+    /// Of the classes after the urgent one.
     weights: [u32; 3],
     /// What is left of the weights in this round.
     credits: [u32; 3],
@@ -56,14 +56,14 @@ impl QueueArbiter for Weighted {
 
     fn new(settings: &WeightedSettings, (): ()) -> Self {
         let weights = [settings.high, settings.medium, settings.low].map(|weight| weight.max(1));
-        let queues = || RoundRobin::of_burst(settings.burst);
-        Self { urgent: queues(), classes: [queues(), queues(), queues()], weights, credits: weights }
+        let classes = Box::new(std::array::from_fn(|_| RoundRobin::of_burst(settings.burst)));
+        Self { classes, weights, credits: weights }
     }
 }
 
 impl Weighted {
     fn pick_in_round(&mut self, may_go: &impl Fn(&Request) -> bool) -> Option<Waiting> {
-        for (class, credits) in self.classes.iter_mut().zip(&mut self.credits) {
+        for (class, credits) in self.classes[1..].iter_mut().zip(&mut self.credits) {
             if *credits > 0
                 && let Some(picked) = class.pick(may_go)
             {
@@ -77,17 +77,11 @@ impl Weighted {
 
 impl Arbiter for Weighted {
     fn push(&mut self, waiting: Waiting) {
-        let class = match waiting.request.priority {
-            Priority::Urgent => &mut self.urgent,
-            Priority::High => &mut self.classes[0],
-            Priority::Medium => &mut self.classes[1],
-            Priority::Low => &mut self.classes[2],
-        };
-        class.push(waiting);
+        self.classes[waiting.request.priority as usize].push(waiting);
     }
 
     fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting> {
-        if let Some(urgent) = self.urgent.pick(&may_go) {
+        if let Some(urgent) = self.classes[0].pick(&may_go) {
             return Some(urgent);
         }
         self.pick_in_round(&may_go).or_else(|| {
@@ -102,6 +96,6 @@ impl Arbiter for Weighted {
     }
 
     fn len(&self) -> usize {
-        self.urgent.len() + self.classes.iter().map(Arbiter::len).sum::<usize>()
+        self.classes.iter().map(Arbiter::len).sum()
     }
 }

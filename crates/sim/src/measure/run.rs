@@ -158,7 +158,10 @@ impl Measurement {
             counts_only: !timed && !wants_more,
             wants_more,
             kept,
-            tenants: vec![OfTenant { tally: Tally::new(ssd.now().0, timed, false), pages: [0; RequestKind::COUNT] }; tenants],
+            tenants: vec![
+                OfTenant { tally: Tally::new(ssd.now().0, timed, false), pages: [0; RequestKind::COUNT] };
+                tenants
+            ],
             owners_start: ssd.flash().owner_counts().to_vec(),
             snapshots: None,
         };

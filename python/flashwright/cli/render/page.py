@@ -454,12 +454,9 @@ def _times(result: RunResult) -> RenderableType | None:
 
 def tenants(results: Sequence[RunResult]) -> Iterator[RenderableType]:
     """What each of several workloads had, and what it cost; then, of one run, its times by kind of request."""
+    several = len(results) > 1
     rows: list[tuple[str, Mapping[str, Any], int]] = [
-        (
-            f"{result.label}: " if len(results) > 1 else "",
-            tenant,
-            result.json["drive"]["logical_pages"],
-        )
+        (result.label, tenant, result.json["drive"]["logical_pages"])
         for result in results
         if result.json["drive"] is not None
         for tenant in result.json["tenants"]
@@ -467,26 +464,25 @@ def tenants(results: Sequence[RunResult]) -> Iterator[RenderableType]:
     if not rows:
         return
     table = plain_table(
-        Column("tenant", 100, number=False),
-        Column("pace", 60, number=False),
-        Column("share", 50),
+        *([Column("run", 100, number=False)] if several else []),
+        Column("tenant", 99, number=False),
+        *([] if several else [Column("pace", 60, number=False), Column("share", 50)]),
         Column("requests", 75),
         Column("IOPS", 95),
         Column("WA", 90),
         Column("moved", 55),
-        Column("slower: mean", 97),
-        Column("p99", 98),
-        Column("IOPS alone/here", 96),
+        Column("mean/alone", 97),
+        Column("p99/alone", 98),
+        Column("alone/IOPS", 96),
     )
-    for before, tenant, logical in rows:
+    for label, tenant, logical in rows:
         slowdown = tenant["slowdown"] or dict.fromkeys(("mean_ratio", "p99_ratio", "iops_ratio"))
+        kinds = ("read", "write", "trim", "flush")
         table.add_row(
-            before + tenant["name"],
-            _tenant_pace(tenant),
-            units.share(tenant["pages"] / logical),
-            units.count(
-                sum(tenant["requests"][kind] for kind in ("read", "write", "trim", "flush"))
-            ),
+            *([label] if several else []),
+            tenant["name"],
+            *([] if several else [_tenant_pace(tenant), units.share(tenant["pages"] / logical)]),
+            units.count(sum(tenant["requests"][kind] for kind in kinds)),
             units.count(tenant["throughput"]["iops"]),
             units.number(tenant["write_amplification"]),
             units.count(tenant["pages_moved"]),
@@ -496,13 +492,13 @@ def tenants(results: Sequence[RunResult]) -> Iterator[RenderableType]:
             ),
         )
     yield table
-    kinds = [
+    by_kind = [
         (f"{tenant['name']}, {kind}s", tenant["response_time_ns"][kind])
         for _, tenant, _ in rows
         for kind in ("read", "write")
     ]
-    if len(results) == 1 and any(found["count"] for _, found in kinds):
-        yield times("tenant", kinds)
+    if not several and any(found["count"] for _, found in by_kind):
+        yield times("tenant", by_kind)
 
 
 def _tenant_pace(tenant: Mapping[str, Any]) -> str:
