@@ -247,7 +247,7 @@ def assess(
 
     Examples
     --------
-    >>> ssd = Ssd.named("default").with_(blocks_per_plane=32)
+    >>> ssd = Ssd.named("default").with_(blocks_per_plane=64)
     >>> plan = Plan.of(ssd, workloads.uniform(write=0.7), RunSettings(requests=50_000))
     >>> found = assess(plan)
     >>> found.present.settled.verdict, len(found.points)
