@@ -263,7 +263,11 @@ def test_time_limits_leave_runs_out_and_say_so(small: str, tmp_path: Path) -> No
     (warned,) = [each for each in found.warnings if each.code == "out-of-time"]
     assert PRESENT in warned.text
     said = {part.title: dict(part.lines) for part in parts(found)}
-    assert said["Not known"][PRESENT] == "not played: the time was over"
+    assert said["Not known"]["runs not played"].startswith(f"{PRESENT}; ")
+    assert said["Not known"]["runs not played"].endswith(": the time was over")
+    # Short runs would take as long.
+    assert "no-short-runs" in {each.code for each in found.warnings}
+    assert found.hosted is not None and "best-request" not in found.hosted.profile.findings
 
 
 def test_runs_side_by_side_end_with_their_time() -> None:

@@ -351,11 +351,11 @@ def _unknown(made: Assessment) -> Iterator[tuple[str, str]]:
             yield f"gain of {line.topic.replace('linux ', '')}", _why_no_gain(made, line.topic)
     if made.ssd is not None and made.hosted is None:
         yield "settings", "the short runs for them were not finished"
-    for name in made.left_out:
-        yield (
-            name,
-            "not played: the time was over" if not made.interrupted else "not played: interrupted",
-        )
+    of_settings = {trial.name for trial in made.trials if trial.topic}
+    missed = [name for name in made.left_out if name not in of_settings]
+    if missed:
+        why = "interrupted" if made.interrupted else "the time was over"
+        yield "runs not played", f"{'; '.join(missed)}: {why}"
 
 
 def _why_no_gain(made: Assessment, topic: str) -> str:
