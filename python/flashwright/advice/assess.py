@@ -13,7 +13,7 @@ from flashwright.advice.assessment import HALF_PACE, PRESENT, Assessment, Counte
 from flashwright.advice.facts import Facts
 from flashwright.advice.host import host_advice, profile_of_model
 from flashwright.advice.lines import HostAdvice
-from flashwright.drive.trust import MEAN_BOUND
+from flashwright.drive.trust import MEAN_BOUND, P99_BOUND
 from flashwright.endurance.smart import Smart
 from flashwright.errors import ConfigError, FlashwrightError
 from flashwright.simulation.played import played
@@ -423,8 +423,13 @@ def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:
         )
     for name, why in made.failures.items():
         add("not-played", f"{name}: can't be played: {why}")
+    if known is not None and known.twin_record and made.trials:
+        add(
+            "twin",
+            f"the model is a twin, which may be off by {MEAN_BOUND:.0%} ({P99_BOUND:.0%} at p99)",
+        )
     for doubt in () if known is None else known.twin_doubts:
-        add("twin", f"don't rely on the model's figures: {doubt}")
+        add("twin-doubt", f"don't rely on the model's figures: {doubt}")
     if made.load is not None and made.load.is_brief:
         span = made.load.info["span_ns"] / 1e9
         add(
