@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import test_hosting
@@ -138,6 +139,17 @@ def test_each_sentence_is_that_of_its_run(
     tails = found["read_tails"]
     assert (tails["p99_ns"], tails["p99_9_ns"]) == (times["p99"], times["p99_9"])
     assert text.time_ns(times["p99_9"]) in line(found, "Reads", "response")
+    assert tails["p99_9_ns_low"] <= tails["p99_9_ns"] <= tails["p99_9_ns_high"]
+    # By rank: a thousandth of the requests lies above p99.9, give or take 1.96 standard deviations of that count.
+    kept = run.response_distribution["read"]
+    assert (
+        int(
+            kept[0][
+                np.searchsorted(kept[1], 0.999 - 1.96 * (0.999 * 0.001 / times["count"]) ** 0.5)
+            ]
+        )
+        == (tails["p99_9_ns_low"])
+    )
     slow = command(
         "simulate", small, "--trace", trace, "--precondition", "workload", "--json", "-",
         "--time-scale", 2,

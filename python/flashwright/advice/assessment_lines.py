@@ -240,7 +240,8 @@ def _tails(made: Assessment) -> Iterator[tuple[str, str]]:
     )
     yield (
         "response",
-        f"p99 {text.time_ns(tail.p99)}, p99.9 {text.time_ns(tail.p99_9)}, {pace} on the model; half of the reads "
+        f"p99 {text.time_ns(tail.p99)}, p99.9 {text.time_ns(tail.p99_9)} "
+        f"({text.time_ns(tail.low)} to {text.time_ns(tail.high)}), {pace} on the model; half of the reads "
         f"take up to {text.time_ns(tail.p50)}",
     )
     for name, other in made.what_ifs:
@@ -258,7 +259,7 @@ def _limit(made: Assessment) -> str:
         return f"not known: no run tells{behind}"
     best = made.limited_by
     if best is None:
-        return f"neither of these: none shortens p99.9 by a tenth, so it is the reads' own time{behind}"
+        return f"neither of these: none shortens p99.9 by a tenth and by more than chance{behind}"
     if best == HALF_PACE:
         return f"the pace: reads wait for the requests before them{behind}"
     return f"programs and erases, which reads wait for{_of_cleaning(made)}{behind}"
