@@ -7,12 +7,15 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from conftest import Cli, wait_for_work
+import test_hosting
+from conftest import SMALL, Cli, wait_for_work
 from flashwright import Ssd, errors, smart, tracefiles, workloads
 from flashwright.advice.assess import Plan, assess
 from flashwright.advice.assessment import HALF_PACE, PRESENT
@@ -24,6 +27,8 @@ from flashwright.endurance.pages import in_years
 from flashwright.report import text
 from flashwright.simulation.played import played
 from flashwright.simulation.run import RunSettings
+from flashwright.twin.profile import Profile
+from test_every_drive import made_small
 from test_report import Tags, embedded
 
 # Each a kilobyte's worth of counters: a drive that wrote 10.24 TB more, and 2.5 times as much to its flash.
@@ -112,6 +117,10 @@ def test_each_sentence_is_that_of_its_run(
         "over": "between the readings",
     }
     assert line(found, "Write amplification", "by counters").startswith("2.5 between the readings")
+    ratio = alone["write_amplification_bytes"] / 2.5
+    assert line(found, "Write amplification", "model over counters").startswith(f"{ratio:.2g}")
+    off = "model-off" in {each["code"] for each in found["warnings"]}
+    assert off == (abs(ratio - 1) > 0.1)
     # Life.
     left = counted.json["interval"]["years_left"]
     assert line(found, "Life", "by counters").startswith(f"{in_years(left)} left")
@@ -130,6 +139,17 @@ def test_each_sentence_is_that_of_its_run(
     tails = found["read_tails"]
     assert (tails["p99_ns"], tails["p99_9_ns"]) == (times["p99"], times["p99_9"])
     assert text.time_ns(times["p99_9"]) in line(found, "Reads", "response")
+    assert tails["p99_9_ns_low"] <= tails["p99_9_ns"] <= tails["p99_9_ns_high"]
+    # By rank: a thousandth of the requests lies above p99.9, give or take 1.96 standard deviations of that count.
+    kept = run.response_distribution["read"]
+    assert (
+        int(
+            kept[0][
+                np.searchsorted(kept[1], 0.999 - 1.96 * (0.999 * 0.001 / times["count"]) ** 0.5)
+            ]
+        )
+        == (tails["p99_9_ns_low"])
+    )
     slow = command(
         "simulate", small, "--trace", trace, "--precondition", "workload", "--json", "-",
         "--time-scale", 2,
@@ -177,6 +197,67 @@ def test_the_screen_and_the_page_say_what_the_json_says(
         for key in ("src", "href"):
             value = attributes.get(key) or "#"
             assert value.startswith(("#", "data:", "blob:")), (name, value)
+
+
+def test_advice_that_costs_on_the_model_is_told(small: str, tmp_path: Path) -> None:
+    """A drive that falls behind, before which mq-deadline lets reads pass and none does not."""
+    trace = workloads.trace(writes(tmp_path / "load.spc", gap_s=1e-4))
+    found = assess(Plan.of(Ssd.find(small), trace), seconds=600)
+    gain = found.gain("linux scheduler")
+    assert gain is not None and gain.advised is found.present and found.falls_behind
+    times = [run.json["response_time_ns"]["read"]["p99_9"] for run in (gain.without, gain.advised)]
+    assert times[0] and times[1]
+    assert found.cost("linux scheduler") == pytest.approx(times[1] / times[0] - 1)
+    assert times[1] > 1.1 * times[0] and found.cost("queue depth") is None
+    (warned,) = [each for each in found.warnings if each.code == "advice-costs"]
+    assert warned.text.startswith("linux scheduler")
+    # What runs warn of names no option that an assessment lacks.
+    assert not any("--time-scale" in str(each) for each in found.warnings)
+    assert found.limited_by == "programs and erases in no time"
+
+
+def test_a_profile_is_assessed_by_what_probes_found(command: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "probed.toml"
+    known = test_hosting.profile(
+        test_hosting.found("clustered-block", 256 * test_hosting.KIB), capacity=6709248
+    )
+    twin = Ssd.from_text(SMALL, "twin")
+    replace(known, twin=twin, twin_record={"error": 0.5}).save(path)
+    said = command(
+        "assess",
+        "--drive",
+        path,
+        "--workload",
+        "uniform",
+        "--requests",
+        2000,
+        *AMPLE,
+        "--json",
+        "-",
+    )
+    assert said.status == 0, said.err
+    of_profile = {each.topic: each.text for each in host_advice(Profile.from_toml(path)).lines}
+    for each in said.json["settings"]:
+        if each["topic"] != "queue depth":
+            assert each["advice"] == of_profile[each["topic"]]
+    doubts = Profile.from_toml(path).twin_doubts
+    warned = [each["text"] for each in said.json["warnings"] if each["code"] == "twin-doubt"]
+    assert warned == [f"don't rely on the model's figures: {doubt}" for doubt in doubts] != []
+
+
+@pytest.mark.parametrize(
+    "drive", ["dftl-large-block", "samsung-470", "crucial-p1", "ssd-b", "dram-less"]
+)
+def test_drives_of_other_makes(drive: str, command: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(made_small(drive))
+    said = command(
+        "assess", "--drive", path, "--workload", "uniform:depth=4", "--requests", 1000,
+        "--precondition", "random", "--time-limit", 20, "--json", "-",
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    runs, gone = said.json["runs"], {*said.json["failures"], *said.json["left_out"]}
+    assert runs and not set(runs) & gone
 
 
 @pytest.mark.parametrize("order", [("now", "before"), ("before", "now")])
@@ -263,7 +344,11 @@ def test_time_limits_leave_runs_out_and_say_so(small: str, tmp_path: Path) -> No
     (warned,) = [each for each in found.warnings if each.code == "out-of-time"]
     assert PRESENT in warned.text
     said = {part.title: dict(part.lines) for part in parts(found)}
-    assert said["Not known"][PRESENT] == "not played: the time was over"
+    assert said["Not known"]["runs not played"].startswith(f"{PRESENT}; ")
+    assert said["Not known"]["runs not played"].endswith(": the time was over")
+    # Short runs would take as long.
+    assert "no-short-runs" in {each.code for each in found.warnings}
+    assert found.hosted is not None and "best-request" not in found.hosted.profile.findings
 
 
 def test_runs_side_by_side_end_with_their_time() -> None:

@@ -50,11 +50,11 @@ def test_a_page_prints_what_it_shows(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=_NAMES)
 def test_every_block_is_run_or_says_why_not(path: Path) -> None:
     for block in pages.blocks(page(path)):
-        assert block.kind in ("sh", "text", "toml", "python"), f"a block of {block.kind!r}"
+        assert block.kind in ("sh", "text", "toml", "json", "python"), f"a block of {block.kind!r}"
         if block.kind == "text":
             is_drawing = block.comment == "a drawing"
             assert is_drawing or block.shows is not None, f"no command is named for:\n{block.text}"
-        elif block.kind == "toml":
+        elif block.kind in ("toml", "json"):
             assert block.saved_as or block.why_not_run, f"no command reads:\n{block.text}"
         else:
             assert block.comment == "" or block.why_not_run or block.saved_as, block.comment

@@ -13,7 +13,7 @@ from flashwright.advice.assessment import HALF_PACE, PRESENT, Assessment, Counte
 from flashwright.advice.facts import Facts
 from flashwright.advice.host import host_advice, profile_of_model
 from flashwright.advice.lines import HostAdvice
-from flashwright.drive.trust import MEAN_BOUND
+from flashwright.drive.trust import MEAN_BOUND, P99_BOUND
 from flashwright.endurance.smart import Smart
 from flashwright.errors import ConfigError, FlashwrightError
 from flashwright.simulation.played import played
@@ -42,6 +42,8 @@ _NO_TIME = "1 ns"
 _REACH_MOST = 0.95
 # Seconds of short runs for the host, at most.
 _SHORT_RUNS_S = 10.0
+# Pages of a model that short runs, which fill it first, take at most. Chosen: more take longer than that.
+_SHORT_RUNS_PAGES = 20_000_000
 # The share of the limit that short runs and settings get at least.
 _KEPT_SHARE = 0.3
 # Requests of a trace that are looked at for their alignment, at most.
@@ -247,7 +249,7 @@ def assess(
 
     Examples
     --------
-    >>> ssd = Ssd.named("default").with_(blocks_per_plane=32)
+    >>> ssd = Ssd.named("default").with_(blocks_per_plane=64)
     >>> plan = Plan.of(ssd, workloads.uniform(write=0.7), RunSettings(requests=50_000))
     >>> found = assess(plan)
     >>> found.present.settled.verdict, len(found.points)
@@ -287,10 +289,7 @@ def assess(
     made = _with_runs(made, plan.trials, (1 - _KEPT_SHARE) * seconds, played_so_far)
     if plan.ssd is not None and not made.interrupted:
         try:
-            profile = known or profile_of_model(
-                replace(plan.ssd, preconditioning=None),
-                min(_SHORT_RUNS_S, max(0.0, ends - time.monotonic())),
-            )
+            profile = known or _described(made, plan.ssd, ends - time.monotonic())
             hosted = host_advice(profile, made.spare)
             made = replace(made, hosted=hosted, load=_aligned(plan, profile))
         except KeyboardInterrupt:
@@ -303,6 +302,20 @@ def assess(
             made, trials, ends - time.monotonic(), lambda done: played_so_far(before + done)
         )
     return replace(made, cautions=tuple(_cautions(made, known)))
+
+
+def _described(made: Assessment, ssd: Ssd, seconds: float) -> Profile:
+    """What follows from the model: with short runs, unless they would take too long."""
+    bare = replace(ssd, preconditioning=None)
+    if _is_too_large(made, ssd):
+        return Profile.described(bare)
+    return profile_of_model(bare, min(_SHORT_RUNS_S, max(0.0, seconds)))
+
+
+def _is_too_large(made: Assessment, ssd: Ssd) -> bool:
+    """Whether short runs of a model would take too long: a run of the load was, or its fill alone will."""
+    without_load = bool(made.trials) and made.present is None
+    return without_load or _core.config_check(ssd.toml)[1] > _SHORT_RUNS_PAGES
 
 
 def _with_runs(
@@ -402,10 +415,21 @@ def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:
             f"{'; '.join(made.left_out)}",
             "--time-limit with more seconds",
         )
+    model_alone = None if made.hosted is None or known is not None else made.ssd
+    if model_alone is not None and _is_too_large(made, model_alone):
+        add(
+            "no-short-runs",
+            "the model is too large for short runs: advice for its host rests on none",
+        )
     for name, why in made.failures.items():
         add("not-played", f"{name}: can't be played: {why}")
+    if known is not None and known.twin_record and made.trials:
+        add(
+            "twin",
+            f"the model is a twin, which may be off by {MEAN_BOUND:.0%} ({P99_BOUND:.0%} at p99)",
+        )
     for doubt in () if known is None else known.twin_doubts:
-        add("twin", f"don't rely on the model's figures: {doubt}")
+        add("twin-doubt", f"don't rely on the model's figures: {doubt}")
     if made.load is not None and made.load.is_brief:
         span = made.load.info["span_ns"] / 1e9
         add(

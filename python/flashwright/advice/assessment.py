@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from flashwright.advice.curve import Advice, Point, knee_of
 from flashwright.advice.lines import HostAdvice, Line
@@ -191,11 +194,21 @@ class Trial:
 
 
 class Tail(NamedTuple):
-    """Percentiles of the response time of reads in a run, nanoseconds."""
+    """Percentiles of the response time of reads in a run, nanoseconds.
+
+    Attributes
+    ----------
+    p50, p99, p99_9 : int
+        The percentiles.
+    low, high : int
+        95 % interval of `p99_9` by the order of the response times, as if requests were independent.
+    """
 
     p50: int
     p99: int
     p99_9: int
+    low: int
+    high: int
 
     @classmethod
     def of(cls, result: RunResult | None) -> Tail | None:
@@ -205,7 +218,14 @@ class Tail(NamedTuple):
         found = result.json["response_time_ns"]["read"]
         if found["p50"] is None or found["p99"] is None or found["p99_9"] is None:
             return None
-        return cls(found["p50"], found["p99"], found["p99_9"])
+        times, shares = result.response_distribution["read"]
+        width = 1.96 * math.sqrt(0.999 * 0.001 / found["count"])
+        low, high = (
+            int(times[min(int(np.searchsorted(shares, share)), len(times) - 1)])
+            for share in (0.999 - width, min(0.999 + width, 1.0))
+        )
+        p99_9 = found["p99_9"]
+        return cls(found["p50"], found["p99"], p99_9, min(low, p99_9), max(high, p99_9))
 
 
 class Gain(NamedTuple):
@@ -365,7 +385,9 @@ class Assessment:
         if tail is None or not found:
             return None
         name, best = min(found, key=lambda each: each[1].p99_9)
-        return name if best.p99_9 < (1 - _LIMITS_SHARE) * tail.p99_9 else None
+        # By a tenth, and by more than chance.
+        shortens = best.p99_9 < min((1 - _LIMITS_SHARE) * tail.p99_9, tail.low)
+        return name if shortens else None
 
     @property
     def falls_behind(self) -> bool:
@@ -395,7 +417,9 @@ class Assessment:
         return None
 
     def cost(self, topic: str) -> float | None:
-        """By which share the advice on a topic makes the tail of reads longer on the model; None below a tenth.
+        """By which share the advice on a topic makes the tail of reads longer on the model.
+
+        None below a tenth, within chance, or where it was not played.
 
         Parameters
         ----------
@@ -409,7 +433,7 @@ class Assessment:
         if before is None or after is None or not before.p99_9:
             return None
         share = after.p99_9 / before.p99_9 - 1
-        return share if share > _LIMITS_SHARE else None
+        return share if share > _LIMITS_SHARE and after.p99_9 > before.high else None
 
     @property
     def left_out(self) -> list[str]:
@@ -486,6 +510,8 @@ class Assessment:
                 "p50_ns": tail.p50,
                 "p99_ns": tail.p99,
                 "p99_9_ns": tail.p99_9,
+                "p99_9_ns_low": tail.low,
+                "p99_9_ns_high": tail.high,
                 "falls_behind": self.falls_behind,
                 "what_ifs": [
                     {"name": name, "p99_ns": each.p99, "p99_9_ns": each.p99_9}

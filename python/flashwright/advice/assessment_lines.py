@@ -240,7 +240,8 @@ def _tails(made: Assessment) -> Iterator[tuple[str, str]]:
     )
     yield (
         "response",
-        f"p99 {text.time_ns(tail.p99)}, p99.9 {text.time_ns(tail.p99_9)}, {pace} on the model; half of the reads "
+        f"p99 {text.time_ns(tail.p99)}, p99.9 {text.time_ns(tail.p99_9)} "
+        f"({text.time_ns(tail.low)} to {text.time_ns(tail.high)}), {pace} on the model; half of the reads "
         f"take up to {text.time_ns(tail.p50)}",
     )
     for name, other in made.what_ifs:
@@ -258,7 +259,7 @@ def _limit(made: Assessment) -> str:
         return f"not known: no run tells{behind}"
     best = made.limited_by
     if best is None:
-        return f"neither of these: none shortens p99.9 by a tenth, so it is the reads' own time{behind}"
+        return f"neither of these: none shortens p99.9 by a tenth and by more than chance{behind}"
     if best == HALF_PACE:
         return f"the pace: reads wait for the requests before them{behind}"
     return f"programs and erases, which reads wait for{_of_cleaning(made)}{behind}"
@@ -351,11 +352,11 @@ def _unknown(made: Assessment) -> Iterator[tuple[str, str]]:
             yield f"gain of {line.topic.replace('linux ', '')}", _why_no_gain(made, line.topic)
     if made.ssd is not None and made.hosted is None:
         yield "settings", "the short runs for them were not finished"
-    for name in made.left_out:
-        yield (
-            name,
-            "not played: the time was over" if not made.interrupted else "not played: interrupted",
-        )
+    of_settings = {trial.name for trial in made.trials if trial.topic}
+    missed = [name for name in made.left_out if name not in of_settings]
+    if missed:
+        why = "interrupted" if made.interrupted else "the time was over"
+        yield "runs not played", f"{'; '.join(missed)}: {why}"
 
 
 def _why_no_gain(made: Assessment, topic: str) -> str:

@@ -114,7 +114,7 @@ def _runs(made: Assessment) -> Table:
             continue
         word, tone = VERDICTS.get(run.settled.verdict, (text.ABSENT, None))
         amplification, interval = run.write_amplification, run.settled.interval
-        tail = Tail.of(run) or (None, None, None)
+        tail = (Tail.of(run) or (None, None, None))[:3]
         drive = run.json["drive"]
         reserved = None if drive is None else 1 - drive["logical_pages"] / drive["physical_pages"]
         rows.append(

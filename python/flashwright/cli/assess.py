@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -109,6 +110,9 @@ def assess(
         raise ConfigError(f"--cycles: found {cycles}, expected 1 or more", "")
     readings = _readings(smart or [])
     plan, profile = _plan(run, drive, readings), None if drive is None else read_profile(drive)
+    if profile is not None and plan.ssd is not None:
+        # With what --set changes.
+        profile = replace(profile, twin=replace(plan.ssd, preconditioning=None))
     size = None if capacity is None else lifetime.parse_size(capacity, "capacity")
     if not size and capacity is not None:
         raise ConfigError(f"--capacity: found {capacity!r}, expected a size above 0", "")
