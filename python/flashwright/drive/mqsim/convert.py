@@ -27,7 +27,7 @@ from flashwright.drive.mqsim.element import (
     Spec,
     Values,
 )
-from flashwright.drive.mqsim.flows import FLOW_SETS, PARTS, FlowValues
+from flashwright.drive.mqsim.flows import FLOW_SETS, PARTS, FlowValues, reads_alone
 from flashwright.drive.mqsim.xmlfile import Node
 from flashwright.drive.mqsim.xmlfile import read as read_xml
 from flashwright.errors import ConfigError, FlashwrightError, WorkloadError
@@ -436,7 +436,8 @@ def _run(flow: FlowValues, workload: Path, toml: str, notes: list[Note]) -> Run:
 def _precondition(flow: FlowValues, is_trace: bool, notes: list[Note], where: str) -> str:
     device, name = flow.device, "Enabled_Preconditioning"
     if device.flag(name):
-        return "workload"
+        # Reads leave the drive as it is, so there is nothing to wait for.
+        return "sequential" if reads_alone(flow) else "workload"
     if not is_trace and flow.whole("Read_Percentage") == 0:
         return "empty"
     notes.append(
