@@ -421,11 +421,17 @@ def _run(flow: FlowValues, workload: Path, toml: str, notes: list[Note]) -> Run:
     for each in found:
         if isinstance(each, Option):
             command += [each.name, each.value] if each.value else [each.name]
-    command += ["--precondition", _precondition(flow, is_trace, notes, where)]
+    precondition = _precondition(flow, is_trace, notes, where)
+    command += ["--precondition", precondition]
     for each in found:
         if isinstance(each, Setting):
             command += ["--set", f"{each.key}={each.value}"]
     device = flow.device
+    if precondition == "workload" and device.flag("Static_Wearleveling_Enabled"):
+        command += ["--set", "wear.policy=none"]
+        here = "run.sh leaves it out, since no drive settles before it begins"
+        name = "Static_Wearleveling_Threshold"
+        notes.append(device.near(name, there="begins at so many erases", here=here))
     if device.flag("Enable_ResponseTime_Logging"):
         period = as_time(device.whole("ResponseTime_Logging_Period_Length")).replace(" ", "")
         command += ["--window", f"time={period}", "--windows-out", f"{flow.label}.csv"]

@@ -664,7 +664,7 @@ _SSD = (
     ),
     Element(
         *("Static_Wearleveling_Enabled", Flag(), True, Fate.NEAR, "`wear.policy`"),
-        "`threshold` if true, `none` if false. MQSim does not pass it on and levels always.",
+        "`threshold` if true, `none` if false. MQSim levels always, whatever it says. A run that settles goes without.",
         _static_wear,
     ),
     Element(
