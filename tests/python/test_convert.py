@@ -406,13 +406,38 @@ def test_fewer_blocks_keep_the_shares(tmp_path: Path) -> None:
     assert (whole["ram.size"], part["ram.size"]) == ("8 MiB", "1 MiB")
 
 
+def test_the_values_of_mqsims_own_configuration(tmp_path: Path) -> None:
+    """Worked out from what its file says: 8 x 4 x 2 x 2 planes of 2,048 blocks of 256 pages of 8 KiB."""
+    own = {
+        **{"PCIe_Lane_Bandwidth": "1.00000", "PCIe_Lane_Count": "4", "Queue_Fetch_Size": "512"},
+        **{"Data_Cache_Capacity": "268435456", "Data_Cache_DRAM_Data_Rate": "100"},
+        **{"Data_Cache_DRAM_Data_Busrt_Size": "1", "Data_Cache_DRAM_tRCD": "13"},
+        **{"Data_Cache_DRAM_tCL": "13", "Ideal_Mapping_Table": "false", "CMT_Capacity": "2097152"},
+        **{"Overprovisioning_Ratio": "0.07", "Flash_Channel_Count": "8", "Page_Capacity": "8192"},
+        **{"Chip_No_Per_Channel": "4", "Die_No_Per_Chip": "2", "Plane_No_Per_Die": "2"},
+        **{"Block_No_Per_Plane": "2048", "Page_No_Per_Block": "256", "IO_Queue_Depth": "65535"},
+    }
+    found = settings(converted(tmp_path, own))
+    expected = {
+        # 4 GB/s x 128/156.
+        "controller.interface-rate": "3282.05 MB/s",
+        "controller.queue-depth": 512,
+        # 13 + 13 ns, and 4,096 times two bursts of a byte, 10 ns each pair.
+        "controller.write-overhead": "40.986 us",
+        # 2^26 pages: 52 bits, and 16 sectors, in 9 B.
+        "ftl.dftl.cmt-entries": 2_097_152 // 9,
+        "gc.free-blocks-min": 101,
+        "gc.d-choices.d": 11,
+        "chips.write-ram": "1 MiB",
+        "capacity.utilization": 0.93,
+    }
+    assert {key: found[key] for key in expected} == expected
+
+
 def test_time_in_the_dram() -> None:
     """Rows of 1,024 B, 4 B a burst, two bursts in 2 ns: a row takes 5 + 6 + 256 ns, 7 lie between rows."""
     names = {"Data_Busrt_Size": 4, "Row_Size": 1024, "tRCD": 5, "tCL": 6, "tRP": 7}
-    v = Values(
-        {f"Data_Cache_DRAM_{name}": n for name, n in names.items()}
-        | {"Data_Cache_DRAM_Data_Rate": 500}
-    )
+    v = Values({f"Data_Cache_DRAM_{name}": n for name, n in (names | {"Data_Rate": 500}).items()})
     assert dram_ns(v, 1024) == 267
     assert dram_ns(v, 2048) == 2 * 267 + 7
     assert dram_ns(v, 2560) == 2 * 267 + 2 * 7 + 11 + 128
@@ -513,7 +538,7 @@ def test_the_command_writes_and_says(tmp_path: Path, command: Cli) -> None:
     assert said.status == 0
     assert said.out.splitlines() == [
         f"{out}/drive.toml: the drive",
-        f"{out}/run.sh: 1 commands, to run in {out}:",
+        f"{out}/run.sh: a command for each flow, to run in {out}:",
         "flashwright simulate drive.toml --workload uniform:range=1,depth=1,write=1,align=4KiB,size=4KiB "
         "--seed 11 --requests 2000 --precondition workload --set wear.policy=none --json scenario-1-flow-1.json",
     ]
@@ -622,11 +647,11 @@ def test_a_broken_drive_is_refused_in_a_line_a_fault(
         ),
         (
             {"Synthetic_Generator_Type": "BANDWIDTH", "Bandwidth": "100"},
-            "Bandwidth: found 100, which makes no requests",
+            "Bandwidth: found 100, which can't be played",
         ),
         (
             {"Total_Requests_To_Generate": "0"},
-            "Total_Requests_To_Generate: found 0, which makes no requests",
+            "Total_Requests_To_Generate: found 0, which can't be played",
         ),
         ({"File_Path": "a\x0bb"}, "found no XML"),
         ({"File_Path": ""}, "File_Path: found ''"),
@@ -676,10 +701,14 @@ def test_files_that_are_not_there_and_folders_that_can_not_be(tmp_path: Path, co
 
 
 def test_an_unknown_element_is_named_and_what_it_may_mean(tmp_path: Path) -> None:
-    extra = "<Sed>1</Sed><Data_Cache_DRAM_Data_Burst_Size>4</Data_Cache_DRAM_Data_Burst_Size>"
+    extra = "stray <Sed>1</Sed><Data_Cache_DRAM_Data_Burst_Size>4</Data_Cache_DRAM_Data_Burst_Size>"
     found = mqsim.convert(*files.write(tmp_path, files.config(extra=extra)))
     said = [str(note) for note in found.notes if note.fate == "not known"]
-    assert len(said) == 2
+    assert len(said) == 3
+    assert (
+        said.pop(0)
+        == "'stray': not known: text between the elements of <Device_Parameter_Set> in ssd.xml"
+    )
     assert said[0].startswith("Sed: not known: line ") and said[0].endswith("did you mean Seed?")
     assert said[1].endswith("did you mean Data_Cache_DRAM_Data_Busrt_Size?")
 
