@@ -409,13 +409,25 @@ def test_fewer_blocks_keep_the_shares(tmp_path: Path) -> None:
 def test_the_values_of_mqsims_own_configuration(tmp_path: Path) -> None:
     """Worked out from what its file says: 8 x 4 x 2 x 2 planes of 2,048 blocks of 256 pages of 8 KiB."""
     own = {
-        **{"PCIe_Lane_Bandwidth": "1.00000", "PCIe_Lane_Count": "4", "Queue_Fetch_Size": "512"},
-        **{"Data_Cache_Capacity": "268435456", "Data_Cache_DRAM_Data_Rate": "100"},
-        **{"Data_Cache_DRAM_Data_Busrt_Size": "1", "Data_Cache_DRAM_tRCD": "13"},
-        **{"Data_Cache_DRAM_tCL": "13", "Ideal_Mapping_Table": "false", "CMT_Capacity": "2097152"},
-        **{"Overprovisioning_Ratio": "0.07", "Flash_Channel_Count": "8", "Page_Capacity": "8192"},
-        **{"Chip_No_Per_Channel": "4", "Die_No_Per_Chip": "2", "Plane_No_Per_Die": "2"},
-        **{"Block_No_Per_Plane": "2048", "Page_No_Per_Block": "256", "IO_Queue_Depth": "65535"},
+        "PCIe_Lane_Bandwidth": "1.00000",
+        "PCIe_Lane_Count": "4",
+        "Queue_Fetch_Size": "512",
+        "Data_Cache_Capacity": "268435456",
+        "Data_Cache_DRAM_Data_Rate": "100",
+        "Data_Cache_DRAM_Data_Busrt_Size": "1",
+        "Data_Cache_DRAM_tRCD": "13",
+        "Data_Cache_DRAM_tCL": "13",
+        "Ideal_Mapping_Table": "false",
+        "CMT_Capacity": "2097152",
+        "Overprovisioning_Ratio": "0.07",
+        "Flash_Channel_Count": "8",
+        "Page_Capacity": "8192",
+        "Chip_No_Per_Channel": "4",
+        "Die_No_Per_Chip": "2",
+        "Plane_No_Per_Die": "2",
+        "Block_No_Per_Plane": "2048",
+        "Page_No_Per_Block": "256",
+        "IO_Queue_Depth": "65535",
     }
     found = settings(converted(tmp_path, own))
     expected = {
