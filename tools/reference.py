@@ -27,8 +27,8 @@ from schema_pages import rows_of_figures, types_of
 from flashwright import _core, cli
 from flashwright.characterization import EXPERIMENTS
 from flashwright.cli.root import COMMANDS, load
-from flashwright.drive.catalogue import catalogue, shared_keys
 from flashwright.drive import mqsim as other
+from flashwright.drive.catalogue import catalogue, shared_keys
 from flashwright.drive.description import devices
 from flashwright.endurance.smart import names
 from flashwright.probing.confidence import caps
