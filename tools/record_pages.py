@@ -160,6 +160,8 @@ def run(commands: str) -> str:
         environment = os.environ | {
             "COLUMNS": str(COLUMNS),
             "NO_COLOR": "1",
+            # Scripts that the commands write call it too, where functions of this shell do not reach.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), os.environ.get("PYTHONPATH", "")]),
         }
         said, faults = Path(folder) / ".stdout", Path(folder) / ".stderr"

@@ -27,6 +27,7 @@ from schema_pages import rows_of_figures, types_of
 from flashwright import _core, cli
 from flashwright.characterization import EXPERIMENTS
 from flashwright.cli.root import COMMANDS, load
+from flashwright.drive import mqsim as other
 from flashwright.drive.catalogue import catalogue, shared_keys
 from flashwright.drive.description import devices
 from flashwright.endurance.smart import names
@@ -249,6 +250,28 @@ def _origins(text: str) -> dict[str, str]:
     return found
 
 
+def mqsim() -> str:
+    """The elements of MQSim's files, and what they become."""
+    page = (
+        "# Elements of MQSim\n\n`flashwright convert mqsim` reads these "
+        "([how](../how-to/coming-from.md#mqsim)). Where an element is missing, what MQSim takes is taken; without one "
+        "it must be there. What is said of MQSim was read in its source at commit 7ec40e3.\n"
+    )
+    for name, elements in other.SETS.items():
+        rows = [
+            (f"`{each.name}`", each.ours or "-", str(each.fate), each.how, _default(each))
+            for each in elements
+        ]
+        page += f"\n## `{name}`\n\n{table(('element', 'here', 'is', 'how', 'if missing'), rows)}"
+    return page
+
+
+def _default(element: other.Element) -> str:
+    if element.default is None:
+        return ""
+    return f"`{str(element.default).lower() if isinstance(element.default, bool) else element.default}`"
+
+
 def probes() -> str:
     """The probes and the experiments: what each asks and what it tells."""
     page = (
@@ -463,6 +486,7 @@ PAGES = {
     "reference/probes.md": probes,
     "reference/figures.md": figures,
     "reference/smart.md": smart,
+    "reference/mqsim.md": mqsim,
     "how-to/gallery.md": gallery,
 }
 

@@ -269,3 +269,28 @@ def test_what_would_load_from_the_network_is_seen(text: str, loads: bool) -> Non
     assert (site.loads_from_network(text) is not None) == loads
     assert site.loads_from_network("a { background: url(x.png) }", style=True) is None
     assert site.loads_from_network("@import 'https://a/b.css'", style=True)
+
+
+# What people search for, with the page that must answer first.
+_SOUGHT = {
+    "WAF": "glossary",
+    "TBW": "glossary",
+    "DWPD": "glossary",
+    "over-provisioning": "glossary",
+    "garbage collection": "glossary",
+    "ZNS": "glossary",
+    "wear leveling": "glossary",
+    "endurance": "glossary",
+    "MQSim": "coming-from",
+    "SimpleSSD": "coming-from",
+    "FEMU": "coming-from",
+}
+
+
+@pytest.mark.parametrize("word", _SOUGHT)
+def test_what_people_search_for_is_a_heading_or_a_term(word: str) -> None:
+    """The site's search looks through headings and text; a term of the glossary says where to go on."""
+    name = _SOUGHT[word]
+    [path] = (ROOT / "docs").rglob(f"{name}.md")
+    heads = re.findall(r"^#+ (.+)$|^(.+)\n:   ", page(path), re.MULTILINE)
+    assert any(word.lower() in "".join(head).lower() for head in heads), f"{name} has no {word}"

@@ -66,7 +66,7 @@ def mqsim(
         errors.note(str(note))
     print(f"{out / 'drive.toml'}: the drive")
     if found.runs:
-        print(f"{out / 'run.sh'}: {len(found.runs)} commands, to run in {out}:")
+        print(f"{out / 'run.sh'}: a command for each flow, to run in {out}:")
         for run in found.runs:
             print(run.text)
     return 0

@@ -27,7 +27,7 @@ from flashwright.drive.mqsim.element import (
     Spec,
     Values,
 )
-from flashwright.drive.mqsim.flows import FLOW_SETS, PARTS, FlowValues
+from flashwright.drive.mqsim.flows import FLOW_SETS, PARTS, FlowValues, reads_alone
 from flashwright.drive.mqsim.xmlfile import Node
 from flashwright.drive.mqsim.xmlfile import read as read_xml
 from flashwright.errors import ConfigError, FlashwrightError, WorkloadError
@@ -105,7 +105,13 @@ class Conversion:
 
     @property
     def script(self) -> str:
-        """The commands as a script; options given to it are added to each."""
+        """The commands as a script; options given to it are added to each.
+
+        Examples
+        --------
+        >>> Conversion("", (Run("flow 1", ("flashwright", "--version")),), ()).script.splitlines()[-1]
+        'flashwright --version "$@"'
+        """
         head = '#!/bin/sh\n# Options given to this script are added to each command.\nset -e\ncd "$(dirname "$0")"\n'
         return head + "".join(f'\n# {run.label}\n{run.text} "$@"\n' for run in self.runs)
 
@@ -140,6 +146,14 @@ def convert(
         If the SSD can't be read, or can't be a drive.
     WorkloadError
         If the scenarios can't.
+
+    Examples
+    --------
+    >>> try:
+    ...     convert(Path("gone.xml"))
+    ... except ConfigError as error:
+    ...     print(error)
+    gone.xml: no such file or directory
     """
     notes: list[Note] = []
     device = _device(read_xml(config, "Execution_Parameter_Set", ConfigError), config, notes)
@@ -188,7 +202,7 @@ def _device(root: Node, path: Path, notes: list[Note]) -> Values:
     found = Values()
     host, ssd = (_only(root, name, path) for name in list(DEVICE_SETS)[:2])
     flash = _only(ssd, "Flash_Parameter_Set", path)
-    _say_unknown(root, [], path, notes, known=DEVICE_SETS)
+    _say_unknown(root, [], path, notes, known=list(DEVICE_SETS)[:2])
     for node, (name, rows) in zip((host, ssd, flash), DEVICE_SETS.items(), strict=True):
         inner = ("Flash_Parameter_Set",) if node is ssd else ()
         _read(node, rows, found, path, ConfigError, notes, known=inner)
@@ -257,6 +271,9 @@ def _say_unknown(
 ) -> None:
     """Name the elements that MQSim does not read here."""
     names = {row.name for row in rows} | set(known)
+    if node.text:
+        why = f"text between the elements of <{node.name}> in {path.name}"
+        notes.append(Note(repr(node.text[:_LONGEST]), "not known", why, where))
     for child in node.children:
         if child.name not in names:
             [like] = get_close_matches(child.name, sorted(names), 1) or [""]
@@ -343,7 +360,7 @@ def _outcomes(
         except ValueError as refused:
             name = str(refused)
             raise error(
-                f"{path}: {where}{name}: found {values.found[name]}, which makes no requests beside the other elements",
+                f"{path}: {where}{name}: found {values.found[name]}, which can't be played beside the other elements",
                 "",
             ) from None
         if row.rule is None and row.fate == Fate.NO_EQUAL and is_said:
@@ -421,11 +438,17 @@ def _run(flow: FlowValues, workload: Path, toml: str, notes: list[Note]) -> Run:
     for each in found:
         if isinstance(each, Option):
             command += [each.name, each.value] if each.value else [each.name]
-    command += ["--precondition", _precondition(flow, is_trace, notes, where)]
+    precondition = _precondition(flow, is_trace, notes, where)
+    command += ["--precondition", precondition]
     for each in found:
         if isinstance(each, Setting):
             command += ["--set", f"{each.key}={each.value}"]
     device = flow.device
+    if precondition == "workload" and device.flag("Static_Wearleveling_Enabled"):
+        command += ["--set", "wear.policy=none"]
+        here = "run.sh leaves it out, since no drive settles before it begins"
+        name = "Static_Wearleveling_Threshold"
+        notes.append(device.near(name, there="begins at so many erases", here=here))
     if device.flag("Enable_ResponseTime_Logging"):
         period = as_time(device.whole("ResponseTime_Logging_Period_Length")).replace(" ", "")
         command += ["--window", f"time={period}", "--windows-out", f"{flow.label}.csv"]
@@ -436,7 +459,8 @@ def _run(flow: FlowValues, workload: Path, toml: str, notes: list[Note]) -> Run:
 def _precondition(flow: FlowValues, is_trace: bool, notes: list[Note], where: str) -> str:
     device, name = flow.device, "Enabled_Preconditioning"
     if device.flag(name):
-        return "workload"
+        # Reads leave the drive as it is, so there is nothing to wait for.
+        return "sequential" if reads_alone(flow) else "workload"
     if not is_trace and flow.whole("Read_Percentage") == 0:
         return "empty"
     notes.append(

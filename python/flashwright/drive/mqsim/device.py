@@ -152,7 +152,9 @@ def cache_settings(v: Values, mode: str, request: int | None = None) -> Iterator
     """
     keeps_writes = "WRITE" in mode
     manager = _MANAGERS.get(mode, "none")
+    size = 0 if mode == "TURNED_OFF" else int(v.whole("Data_Cache_Capacity") * _scale(v))
     yield Setting("ram.manager", manager, f"Device_Level_Data_Caching_Mode = {mode}")
+    yield Setting("ram.size", as_size(size), "Data_Cache_Capacity")
     in_flight = planes_of(v) * v.whole("Page_Capacity") if keeps_writes else 0
     yield Setting("chips.write-ram", as_size(in_flight), "one page for each plane, as in MQSim")
     in_dram = dram_ns(v, request or v.whole("Page_Capacity")) if keeps_writes else 0
@@ -163,9 +165,10 @@ def cache_settings(v: Values, mode: str, request: int | None = None) -> Iterator
 
 
 def _cache(v: Values) -> Iterator[Outcome]:
-    size = int(v.whole("Data_Cache_Capacity") * _scale(v))
-    yield Setting("ram.size", as_size(size), "Data_Cache_Capacity")
     yield from cache_settings(v, v.caching)
+    if v.caching == "TURNED_OFF":
+        yield Idle()
+        return
     yield v.near(
         "Data_Cache_Capacity",
         there="pages not written for a second go to flash at once and stay readable",
@@ -508,7 +511,7 @@ _SSD = (
     ),
     Element(
         *("Enabled_Preconditioning", Flag(), True, Fate.NEAR, "`--precondition`"),
-        "`workload` if true. If false, `empty`; for flows that read `sequential`, as a read of nothing takes no time here.",
+        "`workload` if true. If false, `empty`; for flows that read `sequential`, as a read of nothing takes no time.",
     ),
     Element(
         *("Memory_Type", Word(("FLASH",)), "FLASH", Fate.SAME, ""),
@@ -614,7 +617,7 @@ _SSD = (
         "Transaction_Scheduling_Policy",
         Word(("OUT_OF_ORDER", "PRIORITY_OUT_OF_ORDER", "FLIN")),
         *("OUT_OF_ORDER", Fate.NEAR, "`timing.die-order`"),
-        "`reads-first`, or `by-class` with preemptible cleaning. There a chip gets work only while all its dies are idle.",
+        "`reads-first`, or `by-class` with preemptible cleaning. There a chip gets work only while all of it is idle.",
         _scheduling,
     ),
     Element(
@@ -661,7 +664,7 @@ _SSD = (
     ),
     Element(
         *("Static_Wearleveling_Enabled", Flag(), True, Fate.NEAR, "`wear.policy`"),
-        "`threshold` if true, `none` if false. MQSim does not pass it on and levels always.",
+        "`threshold` if true, `none` if false. MQSim levels always, whatever it says. A run that settles goes without.",
         _static_wear,
     ),
     Element(

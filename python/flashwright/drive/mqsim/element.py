@@ -62,6 +62,11 @@ class Whole:
         ------
         ValueError
             If the text is none, or out of bounds.
+
+        Examples
+        --------
+        >>> Whole(1, 64).read("8")
+        8
         """
         if not re.fullmatch(rf"[0-9]{{1,{_MOST_DIGITS}}}", text):
             raise ValueError(text)
@@ -140,6 +145,11 @@ class Word:
         ------
         ValueError
             If it is none of them.
+
+        Examples
+        --------
+        >>> Word(("NVME", "SATA")).read("nvme")
+        'NVME'
         """
         if text.upper() not in self.words:
             raise ValueError(text)
@@ -159,6 +169,11 @@ class Ids:
         ------
         ValueError
             If something else stands there, or a number twice.
+
+        Examples
+        --------
+        >>> Ids().read("1,0, 3")
+        (0, 1, 3)
         """
         parts = text.split(",")
         if not all(re.fullmatch(r"[0-9]{1,5}", part.strip(), re.ASCII) for part in parts):
@@ -336,7 +351,8 @@ class Element:
     how : str
         How, or why not.
     rule : callable or None
-        What makes it so; None where it has no equal or no effect, or where the rule of another element reads it.
+        What makes it so; None where it has no equal or no effect, or where the rule of another element reads it. It
+        raises ``ValueError`` with the name of an element whose value can't be beside those of the others.
     """
 
     name: str

@@ -27,7 +27,7 @@ from flashwright.drive.mqsim.element import (
     Word,
 )
 
-__all__ = ["FLOW_SETS", "PARTS", "REQUESTS", "FlowValues"]
+__all__ = ["FLOW_SETS", "PARTS", "REQUESTS", "FlowValues", "reads_alone"]
 
 REQUESTS = 100_000
 """Requests of a flow that ends at a time in MQSim and keeps a queue full."""
@@ -141,7 +141,7 @@ def _generator(v: Values) -> Iterator[Outcome]:
     if v.word("Synthetic_Generator_Type") == "QUEUE_DEPTH":
         yield Spec("depth", str(v.whole("Average_No_of_Reqs_in_Queue")))
     else:
-        yield Spec("rate", f"{_rate(v):.9g}")
+        yield Spec("rate", f"{float(_rate(v)):.9g}")
 
 
 def _rate(v: Values) -> Fraction:
@@ -242,28 +242,49 @@ def _total(v: Values) -> Iterator[Outcome]:
         raise ValueError("Total_Requests_To_Generate")
 
 
+def _path(flow: FlowValues) -> Path:
+    """The trace: beside the file that names it, or in the current folder."""
+    given = Path(flow.word("File_Path").replace("\\", "/"))
+    beside = flow.folder / given
+    return given if given.is_file() and not beside.is_file() else beside
+
+
+def reads_alone(flow: FlowValues) -> bool:
+    """Whether it is known that a flow writes nothing."""
+    if "File_Path" not in flow.found:
+        return flow.whole("Read_Percentage") == _FULL
+    path = _path(flow)
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return not any(line.split()[-1:] == [_WRITE] for line in file)
+
+
+_WRITE = b"0"
+"""What the last column of a trace says of a write."""
+
+
 def _trace(v: Values) -> Iterator[Outcome]:
-    flow, given = _of(v), Path(v.word("File_Path").replace("\\", "/"))
-    there = [place for place in (flow.folder / given, given) if place.is_file()]
-    path = there[0] if there else flow.folder / given
+    flow = _of(v)
+    path = _path(flow)
     yield Option("--trace", os.path.relpath(path, flow.out))
     yield Option("--format", "mqsim")
     # The column of the device says nothing there, and addresses are taken modulo the flow's space.
     yield Option("--overlay")
     yield Option("--addresses", "wrap")
-    if not there:
+    if not path.is_file():
         yield Note(v.about("File_Path"), "not found", f"expected it at {path}")
     if flow.share != 1:
         yield v.near(
-            "File_Path", there="wrapped into the flow's part of the space", here="into all of it"
+            "File_Path", there="wrapped into the flow's part of the space", here="all of it"
         )
 
 
 def _executed(v: Values) -> Iterator[Outcome]:
     flow, percent = _of(v), v.whole("Percentage_To_Be_Executed")
-    path = flow.folder / v.word("File_Path").replace("\\", "/")
     if percent == _FULL:
         return
+    path = _path(flow)
     if not path.is_file():
         yield v.no_equal("Percentage_To_Be_Executed", why="the trace's requests can't be counted")
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
@@ -17,10 +17,6 @@ MOST_BYTES = 1 << 20
 
 _DEEPEST = 8
 """Elements within one another: a file of MQSim has four."""
-
-
-class _RefusedError(Exception):
-    """What a file may not have."""
 
 
 @dataclass
@@ -75,10 +71,12 @@ def read(path: Path, root: str, error: type[FlashwrightError]) -> Node:
         raise error(
             f"{path}: found more than {MOST_BYTES:,} bytes, expected a file of settings", ""
         )
+
+    def refusal(line: int, what: str) -> FlashwrightError:
+        return error(f"{path}: line {line}: {what}", "")
+
     try:
-        found = _parsed(text)
-    except _RefusedError as refused:
-        raise error(f"{path}: {refused}", "") from None
+        found = _parsed(text, refusal)
     except expat.ExpatError as failed:
         raise error(
             f"{path}: line {failed.lineno}: found no XML: {expat.ErrorString(failed.code)}", ""
@@ -91,23 +89,20 @@ def read(path: Path, root: str, error: type[FlashwrightError]) -> Node:
     return found
 
 
-def _parsed(text: bytes) -> Node:
+def _parsed(text: bytes, refusal: Callable[[int, str], FlashwrightError]) -> Node:
     parser = expat.ParserCreate()
     above: list[Node] = [Node("", 0)]
 
     def refuse_dtd(*_: object) -> None:
-        raise _RefusedError(
-            f"line {parser.CurrentLineNumber}: found a DTD, expected settings alone: no entities are expanded"
-        )
+        what = "found a DTD, expected settings alone: no entities are expanded"
+        raise refusal(parser.CurrentLineNumber, what)
 
     def begin(name: str, attributes: dict[str, str]) -> None:
         line = parser.CurrentLineNumber
         if attributes:
-            raise _RefusedError(f"line {line}: found attributes in <{name}>, expected none")
+            raise refusal(line, f"found attributes in <{name}>, expected none")
         if len(above) > _DEEPEST:
-            raise _RefusedError(
-                f"line {line}: found more than {_DEEPEST} elements within one another"
-            )
+            raise refusal(line, f"found more than {_DEEPEST} elements within one another")
         node = Node(name, line)
         above[-1].children.append(node)
         above.append(node)
