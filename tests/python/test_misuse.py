@@ -52,7 +52,11 @@ NAMES: dict[str, Any] = {
 
 # A call, and what is said of it; where nothing is said here, only that it is one line of ours.
 CALLS: list[tuple[str, str]] = [
-    ("ssd.play(5)", "play: workload: found 5, expected a Workload, a Trace or text"),
+    (
+        "ssd.play(5)",
+        "play: workload: found 5, expected a Workload, a Trace, a Tenants, text or a list of "
+        "a Tenant, a Workload, a Trace or text",
+    ),
     (
         "ssd.play('uniform', requests=1.5)",
         "play: requests: found 1.5, expected a whole number or None",

@@ -92,7 +92,7 @@ def test_a_trace_that_moved(command: Cli, small: str, tmp_path: Path) -> None:
     first.rename(then)
     gone = command("rerun", path)
     assert gone.status == 2 and f"error: {first}: no such file or directory" in gone.err
-    assert "--trace FILE" in gone.err
+    assert "hint: say where it lies now" in gone.err
     assert command("rerun", path, "--trace", then).status == 0
     other = command("rerun", path, "--trace", path)
     assert other.status == 2 and "found another content" in other.err

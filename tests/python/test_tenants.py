@@ -27,13 +27,18 @@ SET = [
 ]
 
 
+def figures(run: RunResult) -> list[Any]:
+    """Of its tenants; those that may be missing are there."""
+    return list(run.json["tenants"])
+
+
 @pytest.fixture(scope="module")
 def played() -> RunResult:
     return SMALL.precondition("auto").play(MIX, requests=6_000)
 
 
 def test_a_tenant_among_others_is_slower_than_alone(played: RunResult) -> None:
-    reader, writer = played.json["tenants"]
+    reader, writer = figures(played)
     alone = [
         SMALL.precondition("auto").play(
             Tenants.of(MIX).only(at), requests=sum(t["requests"][k] for k in ("read", "write"))
@@ -41,7 +46,7 @@ def test_a_tenant_among_others_is_slower_than_alone(played: RunResult) -> None:
         for at, t in enumerate((reader, writer))
     ]
     for at, (tenant, run_alone) in enumerate(zip((reader, writer), alone, strict=True)):
-        there = run_alone.json["tenants"][at]
+        there = figures(run_alone)[at]
         here = tenant["response_time_ns"]["all"]
         assert tenant["alone"] is not None and tenant["slowdown"] is not None
         assert tenant["alone"]["response_time_ns"] == there["response_time_ns"]["all"]
@@ -128,7 +133,7 @@ def test_comparisons_and_sweeps_play_tenants() -> None:
     tenants = ["uniform:write=1,depth=2 @ handle=1", "sequential:write=1,depth=2 @ handle=2"]
     drive = SMALL.with_({"geometry.blocks-per-plane": 128})
     runs = compare(drive, tenants, vary, requests=6_000)
-    by_policy = {str(each.varied["placement.policy"]): each.json["tenants"] for each in runs}
+    by_policy = {str(each.varied["placement.policy"]): figures(each) for each in runs}
     moved = {policy: found[1]["pages_moved"] for policy, found in by_policy.items()}
     assert moved["fdp"] < moved["single"], "what is written in order is not moved once it is apart"
     assert all(each["slowdown"]["mean_ratio"] for found in by_policy.values() for each in found)
@@ -160,12 +165,11 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         str(rows),
     ]
     assert run(compared) == 0
-    shown = capsys.readouterr().out.splitlines()
-    assert any(line.split()[:2] == ["gc.victim=fifo", "writer"] for line in shown)
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.split()[:2] == ["gc.victim=fifo", "writer"] for line in lines)
     with rows.open() as file:
-        assert all(
-            float(row["tenants.reader.slowdown.mean_ratio"]) > 1 for row in csv.DictReader(file)
-        )
+        found_rows = list(csv.DictReader(file))
+    assert all(float(each["tenants.reader.slowdown.mean_ratio"]) > 1 for each in found_rows)
 
 
 @pytest.mark.parametrize(
@@ -194,11 +198,12 @@ def test_slowdowns_of_rates_are_those_of_queueing_theory() -> None:
     # M/D/1: requests arrive at random, each takes the same time, and one is served at a time. The mean response time is
     # S (1 + load / (2 (1 - load))), where the load is that of all who share the server.
     ssd = ONE_AT_A_TIME.precondition("sequential")
-    service_s = ssd.play("uniform:write=0", requests=100).latency_ns.summary["mean"] * 1e-9
-    assert service_s is not None
+    service_ns = ssd.play("uniform:write=0", requests=100).latency_ns.summary["mean"]
+    assert service_ns is not None
+    service_s = service_ns * 1e-9
     loads = (0.2, 0.5)
     tenants = [f"uniform:write=0,rate={load / service_s:.3f}" for load in loads]
-    found = ssd.play(tenants, requests=400_000).json["tenants"]
+    found = figures(ssd.play(tenants, requests=400_000))
 
     def mean(load: float) -> float:
         return service_s * (1 + load / (2 * (1 - load)))
@@ -216,9 +221,8 @@ def test_slowdowns_of_depths_are_those_of_a_line() -> None:
     # First in, first out, one at a time, all of the same length: each has as much of the server as places in the line.
     ssd = ONE_AT_A_TIME.with_({"host.queue-depth": 1}).precondition("sequential")
     depths = (1, 3, 12)
-    found = ssd.play([f"uniform:write=0,depth={depth}" for depth in depths], requests=80_000).json[
-        "tenants"
-    ]
+    tenants = [f"uniform:write=0,depth={depth}" for depth in depths]
+    found = figures(ssd.play(tenants, requests=80_000))
     for depth, tenant in zip(depths, found, strict=True):
         assert tenant["slowdown"]["iops_ratio"] == pytest.approx(sum(depths) / depth, rel=0.01)
         assert tenant["slowdown"]["mean_ratio"] == pytest.approx(sum(depths) / depth, rel=0.01)

@@ -63,6 +63,28 @@ impl Default for ControllerConfig {
     }
 }
 
+/// The settings of a controller within a saved state, whose format knows no flattened tables.
+pub mod controller_as_toml {
+    use super::ControllerConfig;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error as _, ser::Error as _};
+
+    /// Writes them as TOML.
+    ///
+    /// # Errors
+    /// Those of the serializer.
+    pub fn serialize<S: Serializer>(config: &ControllerConfig, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&toml::to_string(config).map_err(S::Error::custom)?)
+    }
+
+    /// Reads them.
+    ///
+    /// # Errors
+    /// Those of the deserializer, and text that is no controller's.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ControllerConfig, D::Error> {
+        toml::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
 /// `[controller.queues]`: the submission queues of the host. Requests of tenants come through a queue each, all others through one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]

@@ -20,7 +20,9 @@ mod values;
 
 pub use check::DriveConfig;
 pub use chips::{BlockLayout, ChipsConfig, PageTimes, Programming, Superblock, Suspends};
-pub use controller::{BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig};
+pub use controller::{
+    BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig, controller_as_toml,
+};
 pub use devices::{Device, bundled, bundled_devices};
 pub use energy::EnergyConfig;
 pub use problems::{ConfigError, SettingError};

@@ -127,7 +127,7 @@ def _begun(figures: Mapping[str, Any], trace: Path | None) -> Run:
     if made is None or not isinstance(digest, str):
         raise SavedStateError(
             f"{label}: found nothing that says what made it, expected a simulated run",
-            "what a device or clients do can't be played again; serve --record keeps what clients asked for",
+            "what a device or clients do can't be played again; a recording of it can",
         )
     if used:
         names = ", ".join(each["name"] for each in used)
@@ -162,7 +162,7 @@ def _trace(told: Mapping[str, Any], sha256: str | None, given: Path | None) -> s
     except OSError as error:
         raise TraceError(
             f"{path}: {(error.strerror or str(error)).lower()}, expected the trace {name}",
-            "say where it is now: --trace FILE",
+            "say where it lies now",
         ) from None
     if found != sha256:
         raise TraceError(

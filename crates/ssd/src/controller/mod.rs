@@ -36,7 +36,7 @@ mod write_buffer;
 mod writes;
 
 pub use figures::ControllerFigures;
-use flashwright_config::{ControllerConfig, Drain, Oversized};
+use flashwright_config::{ControllerConfig, Drain, Oversized, controller_as_toml};
 
 use crate::ssd::Ssd;
 use claims::{Claim, Claims};
@@ -160,6 +160,7 @@ struct Inside {
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Controller<D, A = AnyArbiter> {
+    #[serde(with = "controller_as_toml")]
     config: ControllerConfig,
     /// Whether the device below gets all requests directly: every setting is off, or the power is.
     off: bool,
