@@ -769,7 +769,7 @@ class Made(TypedDict):
     command: list[str] | None
     """The command that made it, word by word. Null if a program did."""
     platform: str | None
-    """The system, the processor and the version of Python."""
+    """The system, the processor and the version of Python. Null where no Python took part."""
 
 
 PolicyUsed = TypedDict(

@@ -580,7 +580,7 @@ pub struct Made {
     pub trace_sha256: Option<String>,
     /// The command that made it, word by word. Null if a program did.
     pub command: Option<Vec<String>>,
-    /// The system, the processor and the version of Python.
+    /// The system, the processor and the version of Python. Null where no Python took part.
     pub platform: Option<String>,
 }
 
