@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -216,3 +217,20 @@ main(["simulate"])
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (said.returncode, said.stdout, said.stderr) == (143, "", "note: interrupted\n")
+
+
+def test_a_signal_in_a_finalizer_is_not_lost() -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            # Python drops it there, with a line on standard error.
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+
+    with interrupts.heeded() as heard:
+        interrupts.raise_if_lost()
+        one = Finalized()
+        del one
+        assert heard.number == signal.SIGINT
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.raise_if_lost()
+    interrupts.raise_if_lost()

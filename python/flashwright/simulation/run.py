@@ -20,7 +20,7 @@ from flashwright.simulation.run_options import LIMITS, TEXT, OptionKeywords, Run
 from flashwright.support.arguments import check_fields, checked
 from flashwright.support.core import _core, expect_arrays
 from flashwright.support.files import write_beside, write_or_warn
-from flashwright.support.interrupts import is_command_line
+from flashwright.support.interrupts import is_command_line, raise_if_lost
 from flashwright.support.progress import Progress
 from flashwright.support.sealed import expect_code, read_sealed, seal
 from flashwright.traces.fingerprint import TraceMark
@@ -403,6 +403,7 @@ class Run:
                     if now.requests >= stop_after:
                         return now.phase == "done"
                     steps = min(steps, stop_after - now.requests)
+            raise_if_lost()
             began = time.monotonic()
             if self._core.step(steps):
                 return True

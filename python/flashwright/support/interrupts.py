@@ -28,6 +28,7 @@ __all__ = [
     "heeded",
     "importing",
     "is_command_line",
+    "raise_if_lost",
 ]
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -100,15 +101,33 @@ def importing() -> Iterator[None]:
         _restore(before)
 
 
+_heeding: list[Heard] = []
+
+
 @contextlib.contextmanager
 def heeded() -> Iterator[Heard]:
     """Have signals raise ``KeyboardInterrupt`` within the block; only the main thread gets them."""
     heard = Heard()
     before = _install(heard)
+    _heeding.append(heard)
     try:
         yield heard
     finally:
+        _heeding.remove(heard)
         _restore(before)
+
+
+def raise_if_lost() -> None:
+    """Raise the ``KeyboardInterrupt`` of a signal that has come, for what goes on for long.
+
+    Python drops an exception that a signal raises in a finalizer, such as one within an import.
+
+    Examples
+    --------
+    >>> raise_if_lost()
+    """
+    if any(heard.number is not None for heard in _heeding):
+        raise KeyboardInterrupt
 
 
 def end_quietly() -> None:

@@ -62,7 +62,7 @@ class Tenant:
     Examples
     --------
     >>> Tenant.parse("uniform:write=1,depth=8 @ share=25%,handle=1")
-    Tenant('uniform:depth=8 @ share=0.25,handle=1')
+    Tenant('uniform:write=1,depth=8 @ share=0.25,handle=1')
     """
 
     source: Source
