@@ -40,7 +40,7 @@ wheel: venv ## Wheels of tool and papers for PROCESSORS, and the sources: out/wh
 		PATH=$(CURDIR)/$(BIN):$$PATH maturin build --release --quiet --zig --compatibility manylinux_2_17 \
 			--target $$processor-unknown-linux-gnu --out out/wheels || exit 1; \
 	done
-	$(BIN)/maturin sdist --quiet --out out/wheels
+	$(BIN)/maturin sdist --out out/wheels
 	$(BIN)/python -m pip wheel --no-deps --no-build-isolation --wheel-dir out/wheels ./papers
 	tools/check-wheels.sh out/wheels
 
