@@ -17,8 +17,9 @@ import pyarrow as pa
 from flashwright._core import __version__
 from flashwright.errors import ConfigError
 from flashwright.support.arguments import checked
+from flashwright.support.cores import cores
 from flashwright.support.tabular import Tabular, html_table, of_rows
-from flashwright.sweeps.compute import compute, cores
+from flashwright.sweeps.compute import compute
 from flashwright.sweeps.points import Outcome, Store
 from flashwright_papers.claims import NOT_JUDGED, Answer, Claim, Open, Setting, Value, Verdict
 from flashwright_papers.judged import Judged, plain

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -12,7 +13,7 @@ from flashwright.cli.before import BeforeOptions
 from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
-from flashwright.cli.servedcommand import ServedCommand, private_folder
+from flashwright.cli.servedcommand import ServedCommand
 from flashwright.errors import ServeError
 from flashwright.serving.server import IN_FLIGHT_MAX, Served
 from flashwright.serving.server import serve as begin
@@ -220,10 +221,10 @@ def serve(
     before.check(device, simulated)
     with contextlib.ExitStack() as ends:
         if run is not None:
-            folder = ends.enter_context(private_folder())
+            folder = ends.enter_context(tempfile.TemporaryDirectory(prefix="flashwright-"))
             if not (nbd or nvme_tcp or vfio_user):
-                nbd = [f"unix:{folder / 'drive'}"]
-            ctl = ctl or f"unix:{folder / 'ctl'}"
+                nbd = [f"unix:{folder}/drive"]
+            ctl = ctl or f"unix:{folder}/ctl"
         if device is None:
             exists = before.begin(
                 nbd or (),

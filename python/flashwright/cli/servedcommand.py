@@ -7,20 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 from flashwright.cli.render import errors
 from flashwright.errors import ServeError
 
-__all__ = ["ServedCommand", "private_folder"]
+__all__ = ["ServedCommand"]
 
 _ENDS_S = 5.0
 """What is left of a command after SIGTERM is killed so many seconds later."""
-
-_LOOK_S = 0.02
 
 _SCHEMES = {
     "nbd": "FLASHWRIGHT_NBD",
@@ -28,13 +23,6 @@ _SCHEMES = {
     "vfio": "FLASHWRIGHT_VFIO_USER",
 }
 """By the beginning of an address, the variable that has the first such."""
-
-
-@contextlib.contextmanager
-def private_folder() -> Iterator[Path]:
-    """A folder for sockets that nobody else can reach; it goes in the end."""
-    with tempfile.TemporaryDirectory(prefix="flashwright-") as folder:
-        yield Path(folder)
 
 
 def variables(uris: Sequence[str], addresses: Mapping[str, str]) -> dict[str, str]:
@@ -112,9 +100,8 @@ class ServedCommand:
         """End it before its time, and say why."""
         errors.note(f"--run: the command is ended: {why}")
         self._signal_group(signal.SIGTERM)
-        until = time.monotonic() + _ENDS_S
-        while not self.has_ended and time.monotonic() < until:
-            time.sleep(_LOOK_S)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDS_S)
         self._signal_group(signal.SIGKILL)
         self._process.wait()
 

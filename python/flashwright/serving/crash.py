@@ -17,6 +17,7 @@ from typing import Any
 from flashwright.errors import ServeError
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
+from flashwright.support.cores import cores
 
 __all__ = ["Crash", "CrashFailure", "CrashResult", "CrashTest"]
 
@@ -292,7 +293,7 @@ class CrashTest:
         moments = self.moments(cuts, seed)
         failures: list[CrashFailure] = []
         in_mount = done = 0
-        workers = jobs or len(os.sched_getaffinity(0))
+        workers = jobs or cores()
         with (
             tempfile.TemporaryDirectory(prefix="flashwright-crash-") as folder,
             ThreadPoolExecutor(workers) as pool,

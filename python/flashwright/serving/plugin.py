@@ -28,9 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def flashwright_drive(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ServedDrive]:
+def flashwright_drive(request: pytest.FixtureRequest) -> Iterator[ServedDrive]:
     """A simulated drive over NBD, at ``flashwright_drive.uri``, for the length of a test.
 
     ``@pytest.mark.flashwright("tlc-nvme", set=["recovery.mount-by=scan"], precondition="steady")`` says which drive; by

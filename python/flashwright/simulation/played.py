@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections import deque
@@ -16,9 +15,10 @@ from flashwright.simulation.results import RunResult
 from flashwright.simulation.run import RunInterrupted
 from flashwright.simulation.variant import Variant
 from flashwright.support.core import _core
+from flashwright.support.cores import cores
 from flashwright.support.progress import Progress
 
-__all__ = ["JOBS_MOST", "Played", "played"]
+__all__ = ["JOBS_MOST", "PlayedRuns", "played"]
 
 JOBS_MOST = 256
 """Runs at a time at most."""
@@ -31,7 +31,7 @@ _MEMORY = 1.25
 
 
 @dataclass
-class Played:
+class PlayedRuns:
     """What became of some runs.
 
     Attributes
@@ -58,7 +58,7 @@ def played(
     jobs: int | None = None,
     progress: Callable[[str, Progress], None] | None = None,
     seconds: float = math.inf,
-) -> Played:
+) -> PlayedRuns:
     """Play runs, as many at a time as there are cores and memory for.
 
     Runs that begin with the same preconditioned drive are played one after the other, and precondition it once. How
@@ -78,7 +78,7 @@ def played(
 
     Returns
     -------
-    Played
+    PlayedRuns
 
     Raises
     ------
@@ -113,15 +113,15 @@ def played(
 
 def _fitting(made: Sequence[Variant]) -> int:
     """How many runs at a time there are cores and memory for."""
-    cores, left = len(os.sched_getaffinity(0)), _core.memory_left()
-    if left is None or cores == 1:
-        return cores
+    at_most, left = cores(), _core.memory_left()
+    if left is None or at_most == 1:
+        return at_most
     largest = max(
         _core.memory_needed(toml, verify)
         for toml, verify in {(each.ssd.toml, each.settings.verify) for each in made}
     )
     # A drive that several runs share is there twice.
-    return max(1, min(cores, int(left / (2 * _MEMORY * max(largest, 1)))))
+    return max(1, min(at_most, int(left / (2 * _MEMORY * max(largest, 1)))))
 
 
 class _Play:
@@ -132,7 +132,7 @@ class _Play:
         progress: Callable[[str, Progress], None] | None,
         ends: float,
     ) -> None:
-        self.found = Played()
+        self.found = PlayedRuns()
         self._ends = ends
         self._made = made
         self._waiting = deque(groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ def _begun(figures: Mapping[str, Any], trace: Path | None) -> Run:
             f"{label}: found a run that was interrupted, expected one that came to its end",
             "where it stopped depends on the clock",
         )
-    source = json.loads(json.dumps(made["source"]))
+    source = copy.deepcopy(made["source"])
     mark = None
     if "trace" in source:
         path = _trace(source["trace"], made["trace_sha256"], trace)

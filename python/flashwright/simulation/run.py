@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import platform
@@ -308,9 +309,7 @@ class Run:
         made = result.json["run"]["made"]
         assert made is not None, "the core has told what it knows"
         made["command"] = sys.argv if is_command_line() else None
-        made["platform"] = (
-            f"{platform.platform()} {platform.machine()}, Python {platform.python_version()}"
-        )
+        made["platform"] = f"{platform.platform()}, Python {platform.python_version()}"
         if self._trace is not None and self._trace.size_bytes <= _DIGESTED_MAX:
             made["trace_sha256"] = self._trace.to_json()["sha256"]
         return result
@@ -439,7 +438,7 @@ def against_alone(
     progress : callable or None
         Called a few times a second.
     """
-    figures: dict[str, Any] = json.loads(json.dumps(result.json))
+    figures: Any = copy.deepcopy(result.json)
     warmup = figures["measured"]["warmup_requests"]
     for at, among in enumerate(figures["tenants"]):
         requests = sum(among["requests"][kind] for kind in ("read", "write", "trim", "flush"))

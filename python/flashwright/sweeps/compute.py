@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from flashwright.errors import SweepError
+from flashwright.support.cores import cores
 from flashwright.sweeps.cluster import on_cluster
 from flashwright.sweeps.points import Outcome, Point, Store
 from flashwright.sweeps.pool import on_processes
 
-__all__ = ["compute", "cores"]
-
-
-def cores() -> int:
-    """The cores that this process may use.
-
-    Examples
-    --------
-    >>> cores() >= 1
-    True
-    """
-    return len(os.sched_getaffinity(0))
+__all__ = ["compute"]
 
 
 # Writing a point waits for the disk, which takes several of them at once in about the time of one.
