@@ -26,7 +26,7 @@ kernel=$(basename "$(ls -d "$tree"/lib/modules/* | tail -1)")
 root=$tree/tmp/root
 rm -rf "$root"
 mkdir -p "$root"/{proc,sys,dev,tmp,run,etc}
-cp "tools/guest/steps-$what.sh" "$tree/tmp/steps"
+cat tools/guest/steps-begin.sh "tools/guest/steps-$what.sh" > "$tree/tmp/steps"
 chroot "$tree" bash -euc '
     root=/tmp/root
     programs=(bash cat cut dd dmesg fio fsck.ext4 fstrim grep head insmod md5sum mkdir mkfs.ext4 mount nvme sleep umount)
