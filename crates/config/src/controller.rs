@@ -228,7 +228,8 @@ impl ControllerConfig {
     /// within a page.
     ///
     /// ```
-    /// use flashwright_config::{Bytes, ControllerConfig};
+    /// use flashwright_block::Bytes;
+    /// use flashwright_config::ControllerConfig;
     /// let link = ControllerConfig { queue_depth: 32, command_limit: Bytes(64 << 10), ..ControllerConfig::default() };
     /// assert!(link.only_delays(Bytes(4096)) && !link.only_delays(Bytes(96 << 10)));
     /// ```
