@@ -11,7 +11,7 @@ from flashwright.sweeps.points import Point, Store
 from flashwright_papers.claims import Claim, Setting, Value
 from flashwright_papers.papers import Paper, Part, points_of
 
-__all__ = ["Plan", "checked_given", "choose", "needs", "plan"]
+__all__ = ["Plan", "checked_given", "choose", "keys", "needs", "plan"]
 
 
 @dataclass(frozen=True)
@@ -144,6 +144,21 @@ def needs(read: Mapping[str, Paper], each: Claim) -> list[str]:
         need if "/" in need else f"{each.paper}/{need}"
         for need in (judging.needs if judging is not None else ())
     ]
+
+
+def keys(read: Mapping[str, Paper], made: Plan, each: Claim) -> set[str]:
+    """The keys of the runs that a claim rests on.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    made : Plan
+        In which the claim's parts are.
+    each : Claim
+        The claim.
+    """
+    return {point.key for need in needs(read, each) for point in made.points[need]}
 
 
 def checked_given(

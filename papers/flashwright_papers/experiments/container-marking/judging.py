@@ -61,8 +61,14 @@ def ordering(hits: Sequence[bool]) -> tuple[float, Verdict]:
 
 def readings(told: Mapping[str, tuple[str, Verdict]], what: str, **how: Any) -> Answer:
     """An answer by the reading per list, with the other beside it."""
-    (mine, verdict), (other, _) = told[PER_LIST], told[EACH_LIST]
-    return Answer(verdict, f"{what}: {mine} (per list); {other} (each list).", **how)
+    (mine, verdict), (other, other_verdict) = told[PER_LIST], told[EACH_LIST]
+    return Answer(
+        verdict,
+        f"{what}: {mine} (per list); {other} (each list).",
+        also={"the window of each list": other_verdict},
+        used="the window per list",
+        **how,
+    )
 
 
 def reductions(found: Found, loads: Sequence[str]) -> Plot:

@@ -143,6 +143,7 @@ def d4_11(found: Found) -> Answer:
         ),
         plots=[density_plot("intel-320", each) for each in (half, more)],
         also={"the share of reads beyond, in place of the height": Verdict.of(there and beyond)},
+        used="the height of the spikes",
     )
 
 
@@ -290,4 +291,5 @@ def d4_15(found: Found) -> Answer:
         also={
             "any pair that reaches 95 % of the peak": Verdict.of(min(reach) >= 0.95),
         },
+        used="the pair of least mean response among those near the peak",
     )

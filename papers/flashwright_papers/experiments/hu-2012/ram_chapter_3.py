@@ -304,6 +304,7 @@ def d3_12(found: Found) -> Answer:
         answer.workload,
         plots=answer.plots,
         also=answer.also,
+        used=answer.used,
     )
 
 
@@ -412,6 +413,7 @@ def d3_18(found: Found) -> Answer:
         answer.workload,
         plots=answer.plots,
         also=answer.also,
+        used=answer.used,
     )
 
 
