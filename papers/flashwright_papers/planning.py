@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flashwright.errors import ConfigError
 from flashwright.sweeps.points import Point, Store
-from flashwright_papers.claims import Claim, Setting, Value
+from flashwright_papers.claims import Claim, Open, Setting, Value
 from flashwright_papers.papers import Paper, Part, points_of
 
 __all__ = ["Plan", "checked_given", "choose", "keys", "needs", "plan"]
@@ -189,13 +190,25 @@ def checked_given(
                 "`flashwright reproduce --list` names what each paper leaves open",
                 parameters=["given"],
             )
-        allowed = (known[name].taken, *known[name].others)
-        found = next((each for each in allowed if str(each) == str(value)), None)
-        if found is None:
-            raise ConfigError(
-                f"given: {name}: found {value!r}, expected one of {', '.join(map(str, allowed))}",
-                "",
-                parameters=["given"],
-            )
-        checked_[name] = found
+        checked_[name] = _allowed(known[name], value)
     return checked_
+
+
+def _allowed(left_open: Open, value: Value) -> Value:
+    """The value for what a paper leaves open: one of its values, or a number between the least and the largest."""
+    allowed = (left_open.taken, *left_open.others)
+    numbers = [each for each in allowed if not isinstance(each, str)]
+    found = next((each for each in allowed if str(each) == str(value)), None)
+    if found is None and len(numbers) == len(allowed):
+        with contextlib.suppress(ValueError):
+            number = (float if any(isinstance(n, float) for n in numbers) else int)(value)
+            found = number if min(numbers) <= number <= max(numbers) else None
+    if found is not None:
+        return found
+    words = f"one of {', '.join(map(str, allowed))}"
+    if len(numbers) == len(allowed):
+        whole = "" if any(isinstance(n, float) for n in numbers) else "whole "
+        words = f"a {whole}number from {min(numbers)} to {max(numbers)}"
+    raise ConfigError(
+        f"given: {left_open.name}: found {value!r}, expected {words}", "", parameters=["given"]
+    )

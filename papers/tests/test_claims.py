@@ -129,6 +129,40 @@ def test_an_agreement_that_was_put_in_is_never_reproduced() -> None:
     assert document["counts"]["reproduced"] == list(verdicts.values()).count("reproduced")
 
 
+def chosen_by_judges() -> dict[str, list[str]]:
+    """The words for states of the drive and readings among which the judges of a paper choose."""
+    dftl = sys.modules["flashwright_experiments.dftl.judging"]
+    return {
+        "dftl": [*dftl.TOLD.values(), "cost-benefit", "greed", *dftl.VICTIMS],
+        "container-marking": ["per list", "each list", "go to the tail"],
+    }
+
+
+def test_no_rule_says_what_its_judge_decides_on() -> None:
+    """The judge tells the drive's state and the reading that it used; a rule that says it too can be wrong."""
+    read = papers()
+    for name, words in chosen_by_judges().items():
+        for each in read[name].claims:
+            # A rule may name a policy that its source compares.
+            told = [word for word in words if word in each.rule.lower()]
+            assert not told or each.id in ("M2", "M10", "M18"), f"{each.id}: {told}"
+
+
+def test_every_verdict_among_readings_says_which_decided() -> None:
+    document = json.loads((ROOT / "docs" / "claims.json").read_text())
+    for each in document["claims"]:
+        assert bool(each["used"]) >= bool(each["also"]), each["id"]
+        assert each["used"] not in each["also"], each["id"]
+    pages_of = {
+        path.stem: path.read_text() for path in (ROOT / "docs/explanation/claims").iterdir()
+    }
+    for each in document["claims"]:
+        assert (
+            f"| {each['id']} | {each['rule'].replace('|', chr(92) + '|')} | {each['used']} |"
+            in pages_of[each["paper"]]
+        )
+
+
 # Exact ones: what comes out must not move, on any machine, and they take no time.
 EXACT = {
     *("G1", "G2", "G3", "G4", "G25"),

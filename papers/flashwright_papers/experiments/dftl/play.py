@@ -401,6 +401,7 @@ def random_overwrites(scheme: str) -> dict[str, Any]:
         "full": j["merges"]["full"],
         "folds": j["scheme"]["extra"].get("out_of_place_folds"),
         "merge_programs": j["flash"]["programs"]["merge"],
+        "clean_programs": j["flash"]["programs"]["gc"],
     }
 
 
