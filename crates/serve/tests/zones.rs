@@ -4,9 +4,10 @@
 use crate::client::drive;
 use crate::namespaces::{Image, Random, of};
 use crate::nvmehost::{Answer, Carry, Host, sqe};
+use crate::vfiohost::{self, DATA, Machine};
 use flashwright_block::{BlockDevice as _, Completion, Seed};
 use flashwright_nvme::wire::{Sqe, Status, put, u16_at, u32_at, u64_at};
-use flashwright_serve::{Pace, Server, Settings};
+use flashwright_serve::{Pace, Remote, RemoteOptions, Server, Settings, Uri};
 use flashwright_sim::{LiveRun, Precondition};
 use flashwright_ssd::Config;
 
@@ -369,6 +370,44 @@ fn trap_21_what_was_not_written_reads_as_zeros_and_reads_cross_zones() {
         assert_eq!(read(&mut queue, 0, SIZE + 3), [pages(0, SIZE), pages(2, 3)].concat());
         assert_eq!(queue.get(of(1, 0x02, ZONES * SIZE - 1, 2), 2 * PAGE).cqe.status, Status::LBA_OUT_OF_RANGE);
     }
+}
+
+#[test]
+fn a_virtual_machine_appends_and_is_told_where() {
+    let path = std::env::temp_dir().join(format!("flashwright-zones-{}", std::process::id()));
+    for pace in [Pace::None, REAL] {
+        let settings = Settings { vfio_user: vec![path.clone()], pace, ..Settings::default() };
+        let server = Server::start(drive(DRIVE), &settings).unwrap();
+        let mut machine = Machine::begun(&server, true, 1);
+        machine.fill(DATA, &pages(7, 2));
+        let pointer = machine.prps(DATA, 2 * PAGE as u64);
+        let to = |opcode: u8, dwords: [u32; 4]| vfiohost::sqe(opcode, 1, [64, 0, dwords[0], dwords[1], 0, 0], pointer);
+        for place in [SIZE, SIZE + 2] {
+            let cqe = machine.ask(1, to(0x7d, [1, 0, 0, 0]));
+            assert_eq!((cqe.status, cqe.result), (OK, place));
+        }
+        let found = machine.ask(1, to(0x7a, [31, 1 << 16, 0, 0]));
+        assert_eq!(found.status, OK);
+        let zone = machine.look(DATA + 64, 64);
+        assert_eq!((zone[1] >> 4, u64_at(&zone, 16), u64_at(&zone, 24)), (IMPLICIT, SIZE, SIZE + 4));
+        machine.fill(DATA, &pages(0, 2));
+        assert_eq!(machine.ask(1, to(0x02, [1, 0, 0, 0])).status, OK);
+        assert_eq!(machine.look(DATA, 2 * PAGE), pages(7, 2));
+        assert_eq!(machine.ask(1, to(0x79, [0, RESET, 0, 0])).status, OK);
+        assert_eq!(machine.ask(1, to(0x02, [1, 0, 0, 0])).status, OK);
+        assert_eq!(machine.look(DATA, 2 * PAGE), pages(0, 2));
+        assert_eq!(machine.ask(1, to(0x79, [0, CLOSE, 0, 0])).status, TRANSITION);
+        drop(machine);
+        assert!(server.stop().served.is_some());
+    }
+}
+
+#[test]
+fn our_own_host_says_that_it_knows_no_zones() {
+    let server = serve_on(drive(DRIVE), Pace::None);
+    let uri: Uri = server.uris()[0].parse().unwrap();
+    let refused = Remote::open(&uri, RemoteOptions { destroys_data: true, depth: 1, seed: Seed(1) }).err().unwrap();
+    assert!(refused.what.contains("without a namespace") && refused.hint.contains("zones"), "{refused:?}");
 }
 
 #[test]
