@@ -48,7 +48,7 @@ from flashwright.support.tablefiles import write_table
 from flashwright.support.tabular import column
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses
-from flashwright.traces.tenants import Played
+from flashwright.traces.tenants import Load
 
 __all__ = ["compare"]
 
@@ -172,7 +172,7 @@ def _with_traces(run: RunOptions, varied: dict[str, list[object]]) -> dict[str, 
     )
 
 
-def _source(run: RunOptions, varied: dict[str, list[object]]) -> Played:
+def _source(run: RunOptions, varied: dict[str, list[object]]) -> Load:
     """What keys of the workload are laid over."""
     if "workload" not in varied:
         return run.played()
