@@ -148,7 +148,7 @@ def test_what_knows_no_zones_is_told_of_the_rule(command: Cli) -> None:
 
 
 def test_hosts_of_nvme_are_offered_a_drive_with_zones() -> None:
-    with flashwright.serve(drive(), nvme_tcp="127.0.0.1:0") as served:
+    with flashwright.serve(drive(), (), nvme_tcp="127.0.0.1:0") as served:
         (uri,) = served.uris
         with pytest.raises(flashwright.FlashwrightError, match="without a namespace"):
             flashwright.replay(uri, "uniform", requests=1)

@@ -472,8 +472,8 @@ fn check_zones(zoning: Option<&Zoning>, settings: &Settings) -> Result<(), Serve
     let Some(zoning) = zoning else { return Ok(()) };
     let refuse = |what: String| Err(ServeError::Zones(what));
     if !settings.nbd.is_empty() {
-        let what = "ftl.scheme: found \"zoned\", expected a scheme that takes writes in any order with nbd, whose clients are not told of \
-                    zones; serve it over NVMe (nvme_tcp, vfio_user)";
+        let what = "nbd: found an address, expected none with ftl.scheme = \"zoned\": its clients are not told of zones; serve the drive over \
+                    NVMe/TCP or vfio-user";
         return refuse(what.to_owned());
     }
     if settings.record_data.is_some() {
