@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 from judging import together, verdict_of
 
 from flashwright import Ssd, workloads
-from flashwright_papers import Setting, Verdict, papers
+from flashwright_papers import Answer, Setting, Verdict, papers
 
 REPRODUCED, DIRECTION = Verdict.REPRODUCED, Verdict.DIRECTION
 NOT, UNTESTABLE = Verdict.NOT, Verdict.UNTESTABLE
@@ -21,6 +23,12 @@ def files() -> Any:
     papers()
     names = ("naive_fast", "naive_dftl", "fault", "judges_of_the_comparison")
     return together("dftl", *names, "release", "judges_of_the_release")
+
+
+@pytest.mark.parametrize("name", ["naive_fast", "naive_dftl"])
+def test_the_examples_of_the_twins(files: Any, name: str) -> None:
+    tried = doctest.testmod(sys.modules[f"flashwright_experiments.dftl.{name}"])
+    assert tried.failed == 0 < tried.attempted
 
 
 def pages_of(seed: int, pages: int, count: int) -> list[int]:
@@ -145,6 +153,7 @@ def test_rules_of_the_release(
 def test_without_the_trace_it_says_so(files: Any, claim: str) -> None:
     assert papers()["dftl"].parts["release"].jobs(Setting()) == []
     judged = papers()["dftl"].judges[claim].judge({"release": []})
+    assert isinstance(judged, Answer)
     assert judged.verdict is UNTESTABLE
     assert judged.ours == f"{files.HEAD} is not among the traces (--traces FOLDER)."
 
