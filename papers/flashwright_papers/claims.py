@@ -63,6 +63,9 @@ class Verdict(StrEnum):
 NOT_JUDGED = "could not be judged"
 """Stands where a verdict would, if a run failed that the claim rests on."""
 
+TOO_SMALL = "quick: not judged"
+"""Stands where a verdict would, if a quick run plays less than what decides the claim."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -216,6 +219,13 @@ class Answer:
         The source's figure with our values.
     also : mapping of str to Verdict
         What the rule says under other readings of the source that were run too, by their description.
+    used : str
+        The drive's state and the reading of the source by which the judge decided, where it had others too.
+
+    Raises
+    ------
+    ValueError
+        If there are other readings and it is not told which one decided.
     """
 
     verdict: Verdict
@@ -224,6 +234,12 @@ class Answer:
     why: str = ""
     plots: Sequence[Plot] = ()
     also: Mapping[str, Verdict] = field(default_factory=dict)
+    used: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that what decided is told where something else could have."""
+        if self.also and not self.used:
+            raise ValueError("used: found nothing, expected the reading that decided among others")
 
 
 @dataclass(frozen=True)

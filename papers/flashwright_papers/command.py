@@ -19,6 +19,7 @@ from flashwright.support.files import check_folder, write_beside
 from flashwright.sweeps.points import Store
 from flashwright_papers import Claim, Paper, Plan, Reproduction, choose, papers
 from flashwright_papers import reproduce as carry_out
+from flashwright_papers.claims import TOO_SMALL
 from flashwright_papers.kept import read_kept, renewed
 from flashwright_papers.markdown import pages, verdict_in_full, why_in_full
 from flashwright_papers.pages import claims_page
@@ -47,7 +48,7 @@ class ReproduceOptions:
         bool,
         typer.Option(
             "--quick",
-            help="Scale down: minutes for all claims; trends, no magnitudes.",
+            help="Scale down: minutes for all claims; no verdict where size decides.",
             rich_help_panel="Scope",
         ),
     ] = False
@@ -127,8 +128,9 @@ def reproduce(
 ) -> int:
     """Rerun papers' tables and figures, and compare our numbers with theirs.
 
-    The exit status is 1 if a claim did not come out as its rule asks. A claim that agrees because a constant was
-    fitted to it, or because its result is among our inputs, counts as fitted or by construction, never as reproduced.
+    The exit status is 1 if a claim did not come out as its rule asks; a quick run does not judge what size decides. A
+    claim that agrees because a constant was fitted to it, or because its result is among our inputs, counts as fitted
+    or by construction, never as reproduced.
     """
     output.check()
     if run.markdown is not None:
@@ -201,8 +203,13 @@ def _put(document: Mapping[str, Any], run: ReproduceOptions, output: ResultOptio
 
 
 def _status(document: Mapping[str, Any]) -> int:
-    judged = [each["judged"] for each in document["claims"] if each["judged"] != "not testable"]
-    return 0 if all(verdict == "reproduced" for verdict in judged) else 1
+    passed = ("reproduced", "not testable")
+    failed = [
+        each
+        for each in document["claims"]
+        if each["judged"] not in passed and each["verdict"] != TOO_SMALL
+    ]
+    return 1 if failed else 0
 
 
 def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOptions) -> int:
@@ -300,7 +307,9 @@ def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
         + f"; {found.cpu_s / 60:.1f} minutes of one core, {found.wall_s / 60:.1f} minutes on {found.workers}."
     )
     if found.setting.quick:
-        out.print("Quick runs show trends; only a run without --quick gives verdicts.")
+        out.print(
+            "Quick runs show trends; where size decides, only a run without --quick gives a verdict."
+        )
 
 
 def _in_full(each: dict[str, Any]) -> list[tuple[str, str]]:
@@ -309,6 +318,7 @@ def _in_full(each: dict[str, Any]) -> list[tuple[str, str]]:
         ("paper", each["says"]),
         ("rule", each["rule"]),
         ("drive", each["drive"]),
+        ("judged on", each.get("used", "")),
         ("workload", each["workload"]),
         ("ours", each["ours"]),
         ("verdict", ": ".join(filter(None, (verdict_in_full(each), each["error"])))),

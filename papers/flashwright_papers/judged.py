@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from flashwright_papers.claims import Answer, Claim, Verdict
+from flashwright_papers.claims import TOO_SMALL, Answer, Claim, Verdict
 
 __all__ = ["Judged", "Reading", "plain"]
 
@@ -45,17 +45,27 @@ class Judged:
         Why it could not.
     searched : tuple of Reading
         What a search found, with the reading that is taken first.
+    too_small : bool
+        Whether this is a quick run that plays less than what decides the claim, so that it gives no verdict.
     """
 
     claim: Claim
     answer: Answer | None
     error: str | None = None
     searched: tuple[Reading, ...] = ()
+    too_small: bool = False
 
     @property
     def verdict(self) -> Verdict | None:
-        """What the claim counts as; None if it could not be judged."""
-        return None if self.answer is None else self.claim.counted(self.answer.verdict)
+        """What the claim counts as; None if it could not be judged, or not by this run."""
+        if self.answer is None or self.too_small:
+            return None
+        return self.claim.counted(self.answer.verdict)
+
+    @property
+    def told(self) -> str | None:
+        """The verdict or what stands for it in a quick run; None if the claim could not be judged."""
+        return TOO_SMALL if self.too_small and self.answer is not None else self.verdict
 
     def to_json(self) -> dict[str, Any]:
         """All of it as plain values; ``judged`` is the verdict by the rule alone."""
@@ -67,9 +77,13 @@ class Judged:
             "ours": "",
             "plots": (),
             "also": {},
+            "used": "",
         }
         if self.answer is not None:
-            answer = asdict(self.answer) | {"verdict": self.verdict, "judged": self.answer.verdict}
+            judged = None if self.too_small else self.answer.verdict
+            answer = asdict(self.answer) | {"verdict": self.told, "judged": judged}
+            if self.too_small:
+                answer["also"] = {}
             for key in ("workload", "why"):
                 answer[key] = answer[key] or said[key]
         searched = [asdict(each) for each in self.searched]

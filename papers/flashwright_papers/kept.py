@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright.errors import ConfigError
-from flashwright_papers.claims import Verdict
+from flashwright_papers.claims import TOO_SMALL, Verdict
 from flashwright_papers.papers import Paper
 from flashwright_papers.session import counts_of
 
@@ -74,7 +74,9 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
                 parameters=["document"],
             )
         judged = each.get("judged", each["verdict"])  # files of before had one verdict
-        verdict = None if judged is None else claim.counted(Verdict(judged)).value
+        verdict = TOO_SMALL if each["verdict"] == TOO_SMALL else None
+        if judged is not None and verdict is None:
+            verdict = claim.counted(Verdict(judged)).value
         claims.append(
             each
             | {"basis": claim.basis, "because": claim.because, "reading": claim.reading}

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from flashwright_papers.claims import NOT_JUDGED, Verdict
+from flashwright_papers.claims import NOT_JUDGED, TOO_SMALL, Verdict
 
 __all__ = [
     "CLASSES",
     "RULE",
     "differs",
+    "judged_on",
     "otherwise",
     "pages",
     "rested_on",
@@ -142,6 +143,22 @@ def differs(each: Mapping[str, Any]) -> bool:
     return bool(why_in_full(each)) and each["verdict"] != Verdict.REPRODUCED
 
 
+def judged_on(each: Mapping[str, Any]) -> str:
+    """What the judge of a claim decided by, in a sentence; empty if it had no choice.
+
+    Parameters
+    ----------
+    each : mapping
+        One of the document's claims.
+
+    Examples
+    --------
+    >>> judged_on({"used": "full drive, greedy victims"})
+    'Judged on: full drive, greedy victims.'
+    """
+    return f"Judged on: {each['used']}." if each.get("used") else ""
+
+
 def rested_on(document: Mapping[str, Any]) -> str:
     """How the document came about, in a sentence.
 
@@ -183,7 +200,8 @@ def pages(document: Mapping[str, Any]) -> dict[str, str]:
 
 def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
     claims: Sequence[Mapping[str, Any]] = document["claims"]
-    verdicts = _VERDICTS + ([NOT_JUDGED] if any(each["verdict"] is None for each in claims) else [])
+    met = {verdict_of(each) for each in claims}
+    verdicts = _VERDICTS + [name for name in (TOO_SMALL, NOT_JUDGED) if name in met]
     lines = [
         HEAD,
         "",
@@ -252,6 +270,12 @@ def _page(name: str, claims: Sequence[Mapping[str, Any]]) -> str:
                 verdict_in_full(each),
             )
         )
+    lines += ["", "## Rules, and what their judges used", ""]
+    lines += _table("claim", "the rule", "judged on", "drive", "workload")
+    lines += [
+        _row(each["id"], each["rule"], each.get("used", ""), each["drive"], each["workload"])
+        for each in claims
+    ]
     differ = [each for each in claims if differs(each)]
     if differ:
         lines += ["", "## Where ours differs, or tests nothing", ""]

@@ -12,11 +12,12 @@ from typing import Any
 from flashwright.report.charts import Chart, Columns, Section, axis, series
 from flashwright.report.page import Findings, write_findings
 from flashwright.report.tables import Badge, Cell, Table, Tone
-from flashwright_papers.claims import NOT_JUDGED, Verdict
+from flashwright_papers.claims import NOT_JUDGED, TOO_SMALL, Verdict
 from flashwright_papers.markdown import (
     CLASSES,
     RULE,
     differs,
+    judged_on,
     rested_on,
     verdict_of,
     why_in_full,
@@ -31,6 +32,7 @@ _TONES: dict[str, Tone] = {
     Verdict.DIRECTION: "warn",
     Verdict.NOT: "bad",
     Verdict.UNTESTABLE: "plain",
+    TOO_SMALL: "plain",
     NOT_JUDGED: "bad",
 }
 
@@ -41,6 +43,7 @@ _MEANINGS: dict[str, str] = {
     Verdict.DIRECTION: "The sign or the order is the paper's; the magnitude is not, or a stand-in can't show it.",
     Verdict.NOT: "Our result differs.",
     Verdict.UNTESTABLE: "Nothing that can be run here can decide it.",
+    TOO_SMALL: "The full size of its runs decides it.",
     NOT_JUDGED: "A run that the claim rests on failed.",
 }
 
@@ -76,7 +79,7 @@ def claims_page(document: Mapping[str, Any]) -> Findings:
         ]
         for name, of in by_paper.items()
     }
-    quick = "A quick run: trends, no magnitudes; only verdicts of a full run count."
+    quick = "A quick run: trends, no magnitudes. What the size of runs decides has no verdict here."
     return Findings(
         title="Published claims, checked",
         facts=[
@@ -144,7 +147,7 @@ def _why(each: Mapping[str, Any]) -> list[Cell]:
     return [
         Cell(each["id"]),
         Cell(verdict, verdict, tone=_TONES[verdict]),
-        Cell(each["rule"]),
+        Cell(" ".join(filter(None, (each["rule"], judged_on(each))))),
         Cell(why_in_full(each)),
     ]
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flashwright.errors import ConfigError
 from flashwright.sweeps.points import Point, Store
-from flashwright_papers.claims import Claim, Setting, Value
+from flashwright_papers.claims import Claim, Open, Setting, Value
 from flashwright_papers.papers import Paper, Part, points_of
 
-__all__ = ["Plan", "checked_given", "choose", "needs", "plan"]
+__all__ = ["Plan", "checked_given", "choose", "keys", "needs", "plan"]
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,21 @@ def needs(read: Mapping[str, Paper], each: Claim) -> list[str]:
     ]
 
 
+def keys(read: Mapping[str, Paper], made: Plan, each: Claim) -> set[str]:
+    """The keys of the runs that a claim rests on.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    made : Plan
+        In which the claim's parts are.
+    each : Claim
+        The claim.
+    """
+    return {point.key for need in needs(read, each) for point in made.points[need]}
+
+
 def checked_given(
     read: Mapping[str, Paper], claims: Sequence[Claim], given: Mapping[str, Value]
 ) -> dict[str, Value]:
@@ -174,13 +190,25 @@ def checked_given(
                 "`flashwright reproduce --list` names what each paper leaves open",
                 parameters=["given"],
             )
-        allowed = (known[name].taken, *known[name].others)
-        found = next((each for each in allowed if str(each) == str(value)), None)
-        if found is None:
-            raise ConfigError(
-                f"given: {name}: found {value!r}, expected one of {', '.join(map(str, allowed))}",
-                "",
-                parameters=["given"],
-            )
-        checked_[name] = found
+        checked_[name] = _allowed(known[name], value)
     return checked_
+
+
+def _allowed(left_open: Open, value: Value) -> Value:
+    """The value for what a paper leaves open: one of its values, or a number between the least and the largest."""
+    allowed = (left_open.taken, *left_open.others)
+    numbers = [each for each in allowed if not isinstance(each, str)]
+    found = next((each for each in allowed if str(each) == str(value)), None)
+    if found is None and len(numbers) == len(allowed):
+        with contextlib.suppress(ValueError):
+            number = (float if any(isinstance(n, float) for n in numbers) else int)(value)
+            found = number if min(numbers) <= number <= max(numbers) else None
+    if found is not None:
+        return found
+    words = f"one of {', '.join(map(str, allowed))}"
+    if len(numbers) == len(allowed):
+        whole = "" if any(isinstance(n, float) for n in numbers) else "whole "
+        words = f"a {whole}number from {min(numbers)} to {max(numbers)}"
+    raise ConfigError(
+        f"given: {left_open.name}: found {value!r}, expected {words}", "", parameters=["given"]
+    )

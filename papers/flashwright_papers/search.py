@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from flashwright.sweeps.points import Store
-from flashwright_papers.claims import Claim, Setting, Verdict
+from flashwright_papers.claims import Setting, Verdict
 from flashwright_papers.judged import Judged, Reading
 from flashwright_papers.papers import Paper
-from flashwright_papers.planning import Plan, needs, plan
+from flashwright_papers.planning import Plan, keys, needs, plan
 
 __all__ = ["search"]
 
@@ -56,7 +56,7 @@ def search(
             touched = tuple(
                 each
                 for each in sought
-                if not told or _keys(read, made, each) != _keys(read, taken, each)
+                if not told or keys(read, made, each) != keys(read, taken, each)
             )
             if not touched:
                 continue
@@ -67,8 +67,3 @@ def search(
                     reading = Reading(told, each.answer.verdict, each.answer.ours)
                     found.setdefault(each.claim.id, []).append(reading)
     return tuple(replace(each, searched=tuple(found.get(each.claim.id, ()))) for each in judged)
-
-
-def _keys(read: Mapping[str, Paper], made: Plan, each: Claim) -> set[str]:
-    """The runs that a claim rests on."""
-    return {point.key for need in needs(read, each) for point in made.points[need]}

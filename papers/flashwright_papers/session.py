@@ -21,10 +21,19 @@ from flashwright.support.cores import cores
 from flashwright.support.tabular import Tabular, html_table, of_rows
 from flashwright.sweeps.compute import compute
 from flashwright.sweeps.points import Outcome, Store
-from flashwright_papers.claims import NOT_JUDGED, Answer, Claim, Open, Setting, Value, Verdict
+from flashwright_papers.claims import (
+    NOT_JUDGED,
+    TOO_SMALL,
+    Answer,
+    Claim,
+    Open,
+    Setting,
+    Value,
+    Verdict,
+)
 from flashwright_papers.judged import Judged, plain
 from flashwright_papers.papers import Paper, papers
-from flashwright_papers.planning import Plan, checked_given, choose, needs, plan
+from flashwright_papers.planning import Plan, checked_given, choose, keys, needs, plan
 from flashwright_papers.search import search as search_readings
 
 __all__ = ["Reproduction", "counts_of", "reproduce"]
@@ -75,7 +84,7 @@ class Reproduction(Tabular):
     @property
     def counts(self) -> dict[str, int]:
         """How many claims there are of each verdict, and how many could not be judged."""
-        return counts_of(each.verdict for each in self.judged)
+        return counts_of(each.told for each in self.judged)
 
     def to_arrow(self) -> pa.Table:
         """A row for each claim.
@@ -156,7 +165,8 @@ def counts_of(verdicts: Iterable[str | None]) -> dict[str, int]:
     """
     counted = Counter(str(each or NOT_JUDGED) for each in verdicts)
     known = [each.value for each in Verdict]
-    return {name: counted[name] for name in (*known, NOT_JUDGED) if counted[name] or name in known}
+    others = (TOO_SMALL, NOT_JUDGED)
+    return {name: counted[name] for name in (*known, *others) if counted[name] or name in known}
 
 
 @checked(workers=(1, 4096))
@@ -181,7 +191,7 @@ def reproduce(
     wanted : sequence of str
         As :func:`choose` takes it.
     quick : bool, optional
-        Scaled down to minutes for all.
+        Scaled down to minutes for all. Claims that rest on runs of another size in full get no verdict.
     traces : path, optional
         Folder of real traces; without it those claims are played with stand-ins, which say so.
     store : path, optional
@@ -230,7 +240,14 @@ def reproduce(
         return _judge(read, made.claims, rows)
 
     began = time.monotonic()
-    judged = judge(plan(read, claims, setting, kept))
+    made = plan(read, claims, setting, kept)
+    judged = judge(made)
+    if quick:
+        full = plan(read, claims, replace(setting, quick=False), kept)
+        judged = tuple(
+            replace(each, too_small=keys(read, made, each.claim) != keys(read, full, each.claim))
+            for each in judged
+        )
     if search:
         judged = search_readings(read, judged, setting, kept, judge)
     return Reproduction(

@@ -34,9 +34,15 @@ RANGES = {
 # Measurements of real drives, which the reference has on a page of its own.
 MEASURED = {"R": 30}
 PUBLISHED = [f"{prefix}{n}" for prefix, count in RANGES.items() for n in range(1, count + 1)]
+# The release of the DFTL paper's simulator, beside the paper.
+RELEASED = {"F": 4}
 EXPECTED = [
     *PUBLISHED,
-    *(f"{prefix}{n}" for prefix, count in MEASURED.items() for n in range(1, count + 1)),
+    *(
+        f"{prefix}{n}"
+        for prefix, count in (MEASURED | RELEASED).items()
+        for n in range(1, count + 1)
+    ),
 ]
 
 
@@ -73,7 +79,7 @@ for quick in (True, False):
 
 def test_every_claim_is_listed_once() -> None:
     found = [each.id for paper in papers().values() for each in paper.claims]
-    assert len(EXPECTED) == 178
+    assert len(EXPECTED) == 182
     assert sorted(found) == sorted(EXPECTED)
 
 
@@ -121,6 +127,40 @@ def test_an_agreement_that_was_put_in_is_never_reproduced() -> None:
     put_in = [each for paper in read.values() for each in paper.claims if each.basis]
     assert put_in and all(verdicts[each.id] != "reproduced" for each in put_in)
     assert document["counts"]["reproduced"] == list(verdicts.values()).count("reproduced")
+
+
+def chosen_by_judges() -> dict[str, list[str]]:
+    """The words for states of the drive and readings among which the judges of a paper choose."""
+    dftl = sys.modules["flashwright_experiments.dftl.judging"]
+    return {
+        "dftl": [*dftl.TOLD.values(), "cost-benefit", "greed", *dftl.VICTIMS],
+        "container-marking": ["per list", "each list", "go to the tail"],
+    }
+
+
+def test_no_rule_says_what_its_judge_decides_on() -> None:
+    """The judge tells the drive's state and the reading that it used; a rule that says it too can be wrong."""
+    read = papers()
+    for name, words in chosen_by_judges().items():
+        for each in read[name].claims:
+            # A rule may name a policy that its source compares.
+            told = [word for word in words if word in each.rule.lower()]
+            assert not told or each.id in ("M2", "M10", "M18"), f"{each.id}: {told}"
+
+
+def test_every_verdict_among_readings_says_which_decided() -> None:
+    document = json.loads((ROOT / "docs" / "claims.json").read_text())
+    for each in document["claims"]:
+        assert bool(each["used"]) >= bool(each["also"]), each["id"]
+        assert each["used"] not in each["also"], each["id"]
+    pages_of = {
+        path.stem: path.read_text() for path in (ROOT / "docs/explanation/claims").iterdir()
+    }
+    for each in document["claims"]:
+        assert (
+            f"| {each['id']} | {each['rule'].replace('|', chr(92) + '|')} | {each['used']} |"
+            in pages_of[each["paper"]]
+        )
 
 
 # Exact ones: what comes out must not move, on any machine, and they take no time.

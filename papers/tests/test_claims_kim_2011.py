@@ -177,7 +177,7 @@ def section_6() -> Rows:
     for drive, size, (c, more) in product(judges.DRIVES, runs.SIZES_KIB, gain.items()):
         share = more * (size / 8192 if drive != "ssd-c" else 0.3 * (size <= 1024))
         if c == judges.PAI and size != 8192:
-            share = 0.02 if size < 2000 else -0.02
+            share = 0.08 if (size < 2000) == (drive in ("ssd-a", "ssd-b")) else -0.08
         postmark.append(
             program(drive=drive, size_kib=size, configuration=c, write_mb_per_s=50 * (1 + share))
         )
@@ -227,6 +227,17 @@ def test_other_bandwidths_do_not() -> None:
     slow = changed({judges.PAS: 0.5, judges.PASA: 0.4, judges.PAI: 0.9})
     expected = {"K9": NOT, "K10": NOT, "K11": NOT, "K12": NOT, "K13": NOT, "K19": DIRECTION}
     assert {name: verdict(name, slow) for name in expected} == expected
+
+    # NoPAS-PAI that gains and loses by 2 % only, or by the drive alone.
+    for gain_of, expected_verdict in (
+        (lambda drive, size: 0.02 if size < 2000 else -0.02, NOT),
+        (lambda drive, size: 0.08 if drive == "ssd-a" else -0.08, DIRECTION),
+    ):
+        rows = deepcopy(section_6())
+        for row in rows["postmark"]:
+            if row["configuration"] == judges.PAI:
+                row["write_mb_per_s"] = 50 * (1 + gain_of(row["drive"], row["size_kib"]))
+        assert verdict("K12", rows) is expected_verdict
 
     for factor, expected in (
         ({judges.PASA: 0.3, judges.PAS: 0.3}, {"K16": GOOD, "K17": NOT, "K18": NOT}),

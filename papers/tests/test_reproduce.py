@@ -12,6 +12,7 @@ import pytest
 
 from flashwright.errors import ConfigError
 from flashwright_papers import Verdict, choose, papers, reproduce
+from flashwright_papers.claims import TOO_SMALL, Answer
 from flashwright_papers.markdown import pages
 from flashwright_papers.pages import claims_page
 
@@ -120,6 +121,32 @@ def test_claims_are_run_judged_and_kept(folder: Path, tmp_path: Path) -> None:
     again = reproduce(quick=True, told=plans.append, **args)
     assert (again.runs, again.computed) == (2, 0) and plans[1].cpu_s == 0
     assert played(folder) == ["1", "2", "4"]
+    # It plays less than what decides the claim, and gives no verdict.
+    assert again.counts == dict.fromkeys(found.counts, 0) | {"not testable": 1, TOO_SMALL: 1}
+    [small, cited] = again.to_json()["claims"]
+    assert (small["verdict"], small["judged"], small["ours"]) == (TOO_SMALL, None, "2.00 times")
+    assert cited["verdict"] == "not testable"
+    assert f"| {TOO_SMALL} |" in pages(again.to_json())["index.md"]
+
+
+def test_a_quick_run_of_the_same_size_is_judged(folder: Path, tmp_path: Path, command: Cli) -> None:
+    where = ("--experiments", folder.parent, "--store", tmp_path / "store")
+    (folder / "judges.py").write_text(JUDGES.replace("< 0.01", "< 0"))
+    (folder / "runs.py").write_text(RUNS.replace("[1, 2] if setting.quick else", ""))
+    for size in (("--quick",), ()):
+        said = command("reproduce", "T1", *size, *where)
+        assert said.status == 1 and "not reproduced" in said.out
+
+
+def test_a_kept_quick_run_stays_without_a_verdict(
+    folder: Path, tmp_path: Path, command: Cli
+) -> None:
+    where, kept = ("--experiments", folder.parent), tmp_path / "claims.json"
+    (folder / "judges.py").write_text(JUDGES.replace("< 0.01", "< 0"))
+    said = command("reproduce", "--quick", *where, "--store", tmp_path / "s", "--json", kept)
+    assert said.status == 0 and TOO_SMALL in said.out  # what is not judged has not failed
+    said = command("reproduce", "--from-json", kept, *where, "--json", kept)
+    assert said.status == 0 and json.loads(kept.read_text())["claims"][0]["verdict"] == TOO_SMALL
 
 
 def test_what_a_job_imports_is_part_of_its_key(folder: Path, tmp_path: Path) -> None:
@@ -269,6 +296,12 @@ def test_the_command_says_what_it_can_not(folder: Path, tmp_path: Path, command:
     assert not played(folder)
 
 
+def test_what_decided_among_readings_is_told() -> None:
+    with pytest.raises(ValueError, match="expected the reading that decided"):
+        Answer(Verdict.NOT, "1", also={"another reading": Verdict.REPRODUCED})
+    Answer(Verdict.NOT, "1", also={"another reading": Verdict.REPRODUCED}, used="this one")
+
+
 PUT_IN = """
 basis = "fitted"
 because = "The factor was fitted to it."
@@ -373,8 +406,12 @@ def test_what_a_paper_leaves_open_can_be_given(folder: Path, tmp_path: Path) -> 
     assert reproduce(**args).counts["not reproduced"] == 1
     found = reproduce(given={"last": "3"}, **args)
     assert found.counts["reproduced"] == 1 and found.to_json()["given"] == {"last": 3}
-    with pytest.raises(ConfigError, match="last: found '4', expected one of 2, 3, 5"):
-        reproduce(given={"last": "4"}, **args)
+    # Any number between those that the paper names.
+    assert reproduce(given={"last": "4"}, **args).to_json()["given"] == {"last": 4}
+    for wrong in ("6", "4.5", "some"):
+        said = f"last: found '{wrong}', expected a whole number from 2 to 5"
+        with pytest.raises(ConfigError, match=said):
+            reproduce(given={"last": wrong}, **args)
     with pytest.raises(ConfigError, match="found 'first', expected one of last"):
         reproduce(given={"first": 1}, **args)
 

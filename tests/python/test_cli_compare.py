@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 from pathlib import Path
@@ -152,6 +153,15 @@ def test_whole_workloads(command: Cli, small: str) -> None:
             ["--repeat", "2", "--vary", "workload=zipf"],
             "error: --repeat: found with --vary workload, expected only with --trace\n",
         ),
+        (
+            ["--workload", "uniform", "--vary", "trace=bundled:pgbench"],
+            "error: --vary trace and --workload: found both, expected one of them\n",
+        ),
+        (
+            ["--vary", "workload=uniform", "--vary", "trace=bundled:pgbench"],
+            "error: --vary trace and --vary workload: found both, expected one of them\n",
+        ),
+        (["--vary", "trace=bundled:pgbench,no.spc"], "error: no.spc: there is no such file\n"),
         (["--vary", "workload=uniform;zpf"], 'error: workload "zpf": workload: found "zpf"'),
     ],
 )
@@ -159,6 +169,22 @@ def test_faults_are_found_before_any_run(command: Cli, options: list[str], said:
     found = command("compare", "default", "--requests", 100, "--progress", *options)
     assert (found.status, found.out) == (2, "")
     assert found.err.startswith(said)
+
+
+def test_traces_are_varied_and_read_as_the_options_say(command: Cli, tmp_path: Path) -> None:
+    trace = tmp_path / "own.csv"
+    trace.write_text("0,w,0,8\n1,w,8,8\n2,w,100000000,8\n")
+    said = command(
+        "compare", "default", "--vary", f"trace={trace},{trace}", "--vary", "depth=1,2", "--precondition", "empty",
+        "--columns", "time=1:us,op=2,lba=3:sectors,size=4:sectors", "--addresses", "dense", "--json", "-",
+    )  # fmt: skip
+    # Named twice, it is played once; without the options it could not be read, and would not fit.
+    assert said.status == 0, said.err
+    runs = json.loads(said.out)["runs"]
+    assert [(run["varied"]["depth"], run["measured"]["requests"]) for run in runs] == [
+        (1, 3),
+        (2, 3),
+    ]
 
 
 def _shown(command: Cli, small: str, vary: str) -> str:

@@ -40,6 +40,10 @@ SHORT: dict[str, tuple[str, ...]] = {
         "LOAD", "--requests", "1000", "--precondition", "random", "--utilizations", "0.7", "--cycles", "100",
         "--target", "life>=1dwpd,5y", "--jobs", "1",
     ),
+    "advise placement": (
+        "--trace", "bundled:postmark", "--addresses", "scale", "--requests", "1000", "--precondition", "random",
+        "--handles", "2", "--jobs", "1",
+    ),
     "advise host": (),
     "lifetime formula": ("--cycles", "3000"),
     "lifetime simulate": ("LOAD", "--cycles", "3"),
@@ -53,6 +57,7 @@ WHOLE: dict[str, tuple[str, ...]] = {
     "advise space": (
         "LOAD", "--utilizations", "0.8", "--cycles", "3000", "--target", "life>=1dwpd,5y",
     ),
+    "advise placement": ("LOAD", "--addresses", "scale"),
     "lifetime forecast": ("LOAD", "--cycles", "3000", "--write-rate", "1dwpd,5y"),
 }  # fmt: skip
 

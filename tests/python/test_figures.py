@@ -179,8 +179,8 @@ def test_compare_and_the_formula_have_them_too(command: Cli, small: str, tmp_pat
 
 @pytest.mark.parametrize(
     "name",
-    ["simulate", "compare", "advise space", "advise host", "lifetime formula", "lifetime simulate",
-     "lifetime forecast", "sweep", "replay", "probe", "characterize", "reproduce"],
+    ["simulate", "compare", "advise space", "advise placement", "advise host", "lifetime formula",
+     "lifetime simulate", "lifetime forecast", "sweep", "replay", "probe", "characterize", "reproduce"],
 )  # fmt: skip
 def test_every_command_with_a_page_takes_it(command: Cli, name: str) -> None:
     said = command(*name.split(), "--help")

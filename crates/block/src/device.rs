@@ -1,6 +1,8 @@
 //! The block-device interface.
 
-use crate::{Bytes, Completion, Contents, HoldsData, Nanos, Placed, Request, RequestKind, SECTOR_BYTES, ZoneError};
+use crate::{
+    Bytes, Completion, Contents, HoldsData, Nanos, Placed, Request, RequestKind, SECTOR_BYTES, ZoneError, Zoned,
+};
 
 /// The visible properties of a device: size and grain, but no internals.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,6 +227,11 @@ pub trait BlockDevice {
         None
     }
 
+    /// The device as one that has zones, if it does.
+    fn zoned(&mut self) -> Option<&mut dyn Zoned> {
+        None
+    }
+
     /// What the bytes of later writes are like that bring no data. Ignored by devices to which all data are alike, as
     /// simulated drives, and by those whose clients bring the data.
     fn carries(&mut self, contents: Contents) {
@@ -257,6 +264,9 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Box<D> {
     }
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         (**self).placed()
+    }
+    fn zoned(&mut self) -> Option<&mut dyn Zoned> {
+        (**self).zoned()
     }
     fn carries(&mut self, contents: Contents) {
         (**self).carries(contents);

@@ -36,4 +36,4 @@ pub use request::{
 };
 pub use system::system_says;
 pub use units::{Bytes, Nanos, TIME_MAX, UnitError, grouped, read_share};
-pub use zone::{ZoneError, ZoneRule, ZoneState};
+pub use zone::{Zone, ZoneError, ZoneRule, ZoneState, Zoned, Zoning};

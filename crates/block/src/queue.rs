@@ -40,6 +40,8 @@ pub trait Places {
     fn taken_mut(&mut self, kind: RequestKind) -> &mut u32;
     /// Number of taken places in total.
     fn all(&self) -> u32;
+    /// Whether none of `depth` places is left for requests of any kind.
+    fn are_full(&self, depth: u32) -> bool;
 }
 
 /// All requests share all places.
@@ -59,6 +61,10 @@ impl Places for Shared {
     fn all(&self) -> u32 {
         self.0
     }
+    #[inline(always)]
+    fn are_full(&self, depth: u32) -> bool {
+        self.0 >= depth
+    }
 }
 
 /// Reads share places among themselves, and all other requests as many, as in Linux's request queues.
@@ -77,6 +83,10 @@ impl Places for ByDirection {
     #[inline(always)]
     fn all(&self) -> u32 {
         self.0[0] + self.0[1]
+    }
+    #[inline(always)]
+    fn are_full(&self, depth: u32) -> bool {
+        self.0[0] >= depth && self.0[1] >= depth
     }
 }
 
@@ -151,10 +161,12 @@ impl<A: Arbiter, P: Places> DriverQueue<A, P> {
 
     /// The next waiting request for which there is a place, if any. It leaves the queue, but has not yet taken its
     /// place.
+    #[inline(always)]
     pub fn pick(&mut self) -> Option<Waiting> {
-        if self.waiting == 0 {
-            return None;
-        }
+        if self.waiting == 0 || self.places.are_full(self.depth) { None } else { self.ask() }
+    }
+
+    fn ask(&mut self) -> Option<Waiting> {
         let Self { depth, places, arbiter, .. } = self;
         let picked = arbiter.pick(|request| places.taken(request.kind) < *depth);
         self.waiting -= usize::from(picked.is_some());

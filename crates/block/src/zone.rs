@@ -1,5 +1,6 @@
-//! The words of zoned drives: what a zone is like, and why a request to one is refused.
+//! The words of zoned drives: what a zone is like, why a request to one is refused, and what a device tells of its zones.
 
+use crate::{Bytes, IoError};
 use serde::{Deserialize, Serialize};
 
 /// The state of a zone, with the number that NVMe has for it.
@@ -121,4 +122,59 @@ pub struct ZoneError {
     pub zone: u32,
     /// The zone's write pointer; in messages the sector.
     pub pointer: u64,
+}
+
+/// How a device divides into zones. It stays the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zoning {
+    /// Zones, which fill its addresses.
+    pub zones: u32,
+    /// Addresses of a zone.
+    pub size: Bytes,
+    /// The first so many of them can be written.
+    pub capacity: Bytes,
+    /// What writes begin and end at.
+    pub grain: Bytes,
+    /// Zones that may be open at once; 0 for any number.
+    pub max_open: u32,
+    /// Zones that may be open or closed at once; 0 for any number.
+    pub max_active: u32,
+}
+
+impl Zoning {
+    /// What can be written of all zones together.
+    #[must_use]
+    pub fn writable(&self) -> Bytes {
+        Bytes(self.capacity.0 * u64::from(self.zones))
+    }
+}
+
+/// A zone, at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// Its state.
+    pub state: ZoneState,
+    /// What is written of it, from its start to its write pointer. It means nothing of a zone that takes no writes.
+    pub written: Bytes,
+}
+
+/// A device with zones. Requests write and manage them ([`crate::RequestKind`]); this tells of them.
+pub trait Zoned {
+    /// How it divides into zones.
+    fn zoning(&self) -> Zoning;
+
+    /// A zone as the requests that the device has begun leave it.
+    ///
+    /// # Errors
+    /// [`IoError::PowerOff`], and [`IoError::OutOfRange`] for a zone that there is not.
+    fn zone(&self, number: u32) -> Result<Zone, IoError>;
+
+    /// Takes a read-only zone, and what it holds, out of use for good: it is offline.
+    ///
+    /// # Errors
+    /// [`IoError::Zone`] if the zone is in another state, and as [`Zoned::zone`].
+    fn retire(&mut self, number: u32) -> Result<(), IoError>;
+
+    /// Takes the zones that the device has made read-only or offline by itself since it was last asked, in the order in which it did.
+    fn take_failed(&mut self) -> Vec<u32>;
 }

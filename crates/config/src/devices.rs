@@ -37,6 +37,7 @@ devices! {
     "wd-zn540",
     "dftl-small-block",
     "dftl-large-block",
+    "dftl-release",
     "hu-2012",
     "container-marking",
     "container-marking-scaled",

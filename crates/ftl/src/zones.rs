@@ -85,6 +85,8 @@ pub struct Zones {
     active: u32,
     /// The implicitly open zones, in the order in which they were opened.
     implicitly: Vec<u32>,
+    /// Those that failed since somebody last took them.
+    failed: Vec<u32>,
 }
 
 impl Zones {
@@ -100,6 +102,7 @@ impl Zones {
             open: 0,
             active: 0,
             implicitly: Vec::new(),
+            failed: Vec::new(),
         }
     }
 
@@ -226,6 +229,24 @@ impl Zones {
     pub fn fail(&mut self, zone: u32) {
         let empty = self.written(zone) == 0;
         self.enter(zone, if empty { ZoneState::Offline } else { ZoneState::ReadOnly });
+        self.failed.push(zone);
+    }
+
+    /// Takes the zones that have failed since they were last taken, in order.
+    pub fn take_failed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.failed)
+    }
+
+    /// A read-only zone goes out of use. One that is offline stays so.
+    ///
+    /// # Errors
+    /// [`ZoneRule::Transition`] for a zone in another state.
+    pub fn retire(&mut self, zone: u32) -> Result<(), ZoneError> {
+        if !matches!(self.state(zone), ZoneState::ReadOnly | ZoneState::Offline) {
+            return Err(self.error(ZoneRule::Transition, zone));
+        }
+        self.enter(zone, ZoneState::Offline);
+        Ok(())
     }
 
     /// A zone was found with pages after a loss of power: it is full, or else closed.

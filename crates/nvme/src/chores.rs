@@ -16,16 +16,28 @@ pub(crate) struct Chores {
     /// Requests in the drive.
     under_way: usize,
     failed: Vec<Io>,
+    /// Of a drive with zones, what these are apart: they are reset.
+    zone_bytes: Option<u64>,
     /// Bytes that are deallocated, and those of all since the last time that there was nothing to do.
     bytes: (u64, u64),
 }
 
 impl Chores {
-    /// Has ranges deallocated, durably.
+    /// Of a drive whose zones are so many bytes apart, if it has any.
+    pub fn new(zone_bytes: Option<u64>) -> Self {
+        Self { zone_bytes, ..Self::default() }
+    }
+
+    /// Has ranges deallocated, durably. On a drive with zones these are whole zones.
     pub fn add(&mut self, extents: &[Extent], page_bytes: u64) {
         for extent in extents {
-            let durable = pieces(Op::Deallocate, 0, *extent, page_bytes).map(|io| Io { is_durable: true, ..io });
-            self.waiting.extend(durable);
+            if let Some(zone) = self.zone_bytes {
+                let starts = (0..extent.bytes / zone).map(|at| extent.first + at * zone);
+                self.waiting.extend(starts.map(reset));
+            } else {
+                let durable = pieces(Op::Deallocate, 0, *extent, page_bytes).map(|io| Io { is_durable: true, ..io });
+                self.waiting.extend(durable);
+            }
             self.bytes.1 += extent.bytes;
         }
     }
@@ -37,11 +49,18 @@ impl Chores {
         Some(io)
     }
 
+    /// Bytes that a request deallocates.
+    pub fn bytes_of(&self, bytes: u32) -> u64 {
+        self.zone_bytes.unwrap_or(bytes.into())
+    }
+
     /// A request has ended. Returns true if that was the last one, and there is nothing left to do.
     pub fn ended(&mut self, offset: u64, bytes: u32, is_done: bool) -> bool {
         self.under_way -= 1;
         if is_done {
-            self.bytes.0 += u64::from(bytes);
+            self.bytes.0 += self.bytes_of(bytes);
+        } else if self.zone_bytes.is_some() {
+            self.failed.push(reset(offset));
         } else {
             self.failed.push(Io { op: Op::Deallocate, offset, bytes, is_durable: true, ..Io::FLUSH });
         }
@@ -62,6 +81,11 @@ impl Chores {
         let (done, all) = self.bytes;
         u16::try_from(u128::from(done) * 65_536 / u128::from(all.max(1))).unwrap_or(u16::MAX - 1)
     }
+}
+
+/// The reset of the zone that begins at a byte, which is durable once it has ended.
+fn reset(offset: u64) -> Io {
+    Io { op: Op::ResetZone, offset, ..Io::FLUSH }
 }
 
 /// Cuts a range into pieces that the drive takes at once, between pages of the flash.

@@ -91,6 +91,7 @@ pub(crate) struct Flight<T> {
     /// Requests that have not ended.
     left: u32,
     status: Status,
+    result: u64,
     gathers: Option<Box<Gathers>>,
     pub with: T,
 }
@@ -100,6 +101,8 @@ pub(crate) struct Flight<T> {
 pub(crate) struct Over<T> {
     pub sqe: Sqe,
     pub status: Status,
+    /// Dwords 0 and 1 of the completion.
+    pub result: u64,
     /// Data for the host that were gathered.
     pub data: Option<Vec<u8>>,
     pub with: T,
@@ -129,7 +132,7 @@ impl<T> Flights<T> {
     pub fn begin(&mut self, sqe: &Sqe, outcome: Outcome, data: Vec<u8>, with: T, mut ready: impl FnMut(Ready)) -> bool {
         if let Outcome::Io(io) = outcome {
             let flight = self.add(sqe, 1, None, with);
-            let data = if io.op == Op::Write { data } else { Vec::new() };
+            let data = if io.op.stores_data() { data } else { Vec::new() };
             ready(Ready { flight, at: 0, io, data });
             return true;
         }
@@ -165,7 +168,7 @@ impl<T> Flights<T> {
     }
 
     fn add(&mut self, sqe: &Sqe, left: u32, gathers: Option<Box<Gathers>>, with: T) -> u32 {
-        let flight = Flight { sqe: *sqe, left, status: Status::SUCCESS, gathers, with };
+        let flight = Flight { sqe: *sqe, left, status: Status::SUCCESS, result: 0, gathers, with };
         if let Some(at) = self.free.pop() {
             self.slots[at as usize] = Some(flight);
             return at;
@@ -188,6 +191,13 @@ impl<T> Flights<T> {
     pub fn gather(&mut self, flight: u32, at: u32, bytes: usize) -> Option<&mut [u8]> {
         let flight = self.slots[flight as usize].as_mut().expect("a command that has not ended");
         flight.gathers.as_mut()?.data.get_mut(at as usize..at as usize + bytes)
+    }
+
+    /// An append of so many bytes went to a place so many bytes behind the start of its zone, which its completion tells in blocks.
+    pub fn appended(&mut self, flight: u32, behind: u64, bytes: u32) {
+        let flight = self.slots[flight as usize].as_mut().expect("a command that has not ended");
+        let block = u64::from(bytes) / flight.sqe.blocks();
+        flight.result = flight.sqe.first_block() + behind / block;
     }
 
     /// A request of a command has ended. Returns the command if that was the last one; what follows otherwise goes to `ready`.
@@ -233,8 +243,8 @@ impl<T> Flights<T> {
 
     fn take(&mut self, at: u32) -> Over<T> {
         self.free.push(at);
-        let Flight { sqe, status, with, .. } = self.slots[at as usize].take().expect("it was there");
-        Over { sqe, status, data: None, with }
+        let Flight { sqe, status, result, with, .. } = self.slots[at as usize].take().expect("it was there");
+        Over { sqe, status, result, data: None, with }
     }
 }
 

@@ -9,7 +9,8 @@
 //! NVMe/TCP. [`commands`] is a list with a file for each command; the Commands Supported and Effects log is made from it.
 //! [`Subsystem`] has the namespaces and the controllers of the hosts that are connected. [`tcp`] is a transport.
 //!
-//! Terms are those of the specifications, which each file names: NVM Express Base 2.1, NVM Command Set 1.1, NVMe over TCP 1.1.
+//! Terms are those of the specifications, which each file names: NVM Express Base 2.1, NVM Command Set 1.1, Zoned Namespace Command
+//! Set 1.2, NVMe over TCP 1.1.
 //!
 //! Invariants:
 //!

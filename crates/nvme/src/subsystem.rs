@@ -8,8 +8,8 @@ use crate::placement::DataPlacement;
 use crate::sanitize::{self, Sanitize};
 use crate::wire::identify::{AERL, NamespaceFacts, VERSION};
 use crate::wire::log::{self, ErrorEntry};
-use crate::wire::{Sqe, Status, identify};
-use flashwright_block::{Placed, Placement};
+use crate::wire::{Sqe, Status, identify, zones};
+use flashwright_block::{Placed, Placement, Zoned, Zoning};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Commands of a queue, which CAP.MQES tells.
@@ -47,6 +47,8 @@ pub struct About {
     pub trims_to_zeros: bool,
     /// What it offers to place data by; none if it places none.
     pub placement: Option<Placement>,
+    /// Its zones; none if it takes writes in any order.
+    pub zoning: Option<Zoning>,
     /// Whether everything that would change the drive is refused.
     pub is_read_only: bool,
     /// The address that hosts connect to: host and port.
@@ -56,6 +58,12 @@ pub struct About {
 }
 
 impl About {
+    /// Bytes that it can hold.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.zoning.map_or(self.bytes, |zoning| zoning.writable().0)
+    }
+
     /// Whether namespaces may have a format: the drive reads and writes such blocks, and a loss of power tears none of them.
     #[must_use]
     pub fn has_format(&self, format: u8) -> bool {
@@ -122,6 +130,11 @@ pub trait Media {
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         None
     }
+
+    /// The drive as one that has zones, if it does.
+    fn zoned(&mut self) -> Option<&mut dyn Zoned> {
+        None
+    }
 }
 
 impl<F: Fn() -> Health> Media for F {
@@ -170,6 +183,8 @@ pub struct Controller {
     pub is_discovery: bool,
     /// Whether it is a function on PCIe, whose queues are in its host's memory.
     pub is_function: bool,
+    /// Whether the drive has zones, for which the host has to enable all command sets.
+    pub has_zones: bool,
     /// Who is connected.
     pub host: ([u8; 16], String),
     /// CC.
@@ -189,6 +204,8 @@ pub struct Controller {
     /// Namespaces that it has, and those that have changed since it was last asked which: namespace 1 is bit 0.
     attached: u64,
     changed: u64,
+    /// Zones that the drive has changed by itself since it was last asked which.
+    pub(crate) changed_zones: Vec<u32>,
     /// Values that were set of features, of a namespace where they are of one.
     pub(crate) features: BTreeMap<(u8, u32), u32>,
     pub(crate) host_behavior: Vec<u8>,
@@ -203,6 +220,8 @@ pub struct Controller {
     pub commands: u64,
 }
 
+/// The namespace of a drive with zones, which it is all of.
+const ZONED: u32 = 1;
 /// How long a host waits until the controller is ready, in units of 500 ms; it is at once. A kernel complains if CRTO is below
 /// CAP.TO.
 const READY_TIMEOUT: u8 = 15;
@@ -210,6 +229,8 @@ const READY_TIMEOUT: u8 = 15;
 /// CC and CSTS.
 mod bits {
     pub const ENABLE: u32 = 1;
+    pub const COMMAND_SET: u32 = 7 << 4;
+    pub const ALL_COMMAND_SETS: u32 = 6 << 4;
     pub const SHUTDOWN: u32 = 3 << 14;
     pub const READY: u32 = 1;
     pub const SHUTDOWN_COMPLETE: u32 = 2 << 2;
@@ -238,8 +259,9 @@ impl Controller {
         let value = match (offset, bytes) {
             (property::CAP, 8) => {
                 let timeout = u64::from(READY_TIMEOUT) << 24;
-                // CQR; the NVM command set; CRMS: ready with all media
-                u64::from(QUEUE_MAX - 1) | 1 << 16 | timeout | 1 << 37 | 1 << 59
+                // CQR; the NVM command set; others beside it; CRMS: ready with all media
+                let others = u64::from(self.has_zones) << 43;
+                u64::from(QUEUE_MAX - 1) | 1 << 16 | timeout | 1 << 37 | others | 1 << 59
             }
             (property::VS, 4) => u64::from(VERSION),
             (property::CC, 4) => u64::from(self.config),
@@ -253,6 +275,16 @@ impl Controller {
             _ => return None,
         };
         Some(value)
+    }
+
+    /// Bits of CC by which the host may choose command sets.
+    pub(crate) fn command_sets(&self) -> u32 {
+        if self.has_zones && self.config & bits::COMMAND_SET == bits::ALL_COMMAND_SETS { bits::COMMAND_SET } else { 0 }
+    }
+
+    /// The namespaces that its host can use: zoned ones only if it has enabled their command set.
+    fn usable(&self) -> u64 {
+        if self.has_zones && self.command_sets() == 0 { 0 } else { self.attached }
     }
 
     /// Sets a property. Returns false if it can't be set.
@@ -327,15 +359,17 @@ impl Controller {
     }
 
     /// The next event request that is to be answered: with an event, or because it was aborted.
-    pub fn next_event(&mut self) -> Option<(u16, Result<u32, Status>)> {
+    pub fn next_event(&mut self) -> Option<(u16, Result<u64, Status>)> {
         if let Some(cid) = self.aborted.pop() {
             return Some((cid, Err(Status::ABORTED)));
         }
         let at = self.events.iter().position(|event| !self.masked.contains(&((event >> 16 & 0xff) as u8)))?;
         let cid = self.event_requests.pop_front()?;
         let event = self.events.remove(at)?;
-        self.masked.insert((event >> 16 & 0xff) as u8);
-        Some((cid, Ok(event)))
+        let page = (event >> 16 & 0xff) as u8;
+        self.masked.insert(page);
+        let of_namespace = if page == zones::CHANGED { ZONED } else { 0 };
+        Some((cid, Ok(u64::from(event) | u64::from(of_namespace) << 32)))
     }
 
     /// A log page was read: its events are over, and so is what it listed.
@@ -344,6 +378,20 @@ impl Controller {
         if page == log::CHANGED_NAMESPACES {
             self.changed = 0;
             self.events.retain(|event| event >> 16 != u32::from(page));
+        }
+        if page == zones::CHANGED {
+            self.changed_zones.clear();
+            self.events.retain(|event| event >> 16 != u32::from(page));
+        }
+    }
+
+    /// The drive has changed zones by itself.
+    fn note_zones(&mut self, changed: &[u32]) {
+        let fresh = changed.iter().filter(|zone| !self.changed_zones.contains(zone));
+        let fresh: Vec<u32> = fresh.copied().collect();
+        self.changed_zones.extend(fresh);
+        if self.feature(0x0b).unwrap_or(0) & zones::CHANGED_NOTICES != 0 {
+            self.announce(2, 0xef, zones::CHANGED);
         }
     }
 
@@ -415,6 +463,7 @@ impl Subsystem {
         let namespaces = Namespaces::whole(about.bytes, about.page_bytes, format, uuid);
         let serial = format!("FW{}", &hex[..16]).to_uppercase();
         let placement = about.placement.map(DataPlacement::new);
+        let chores = Chores::new(about.zoning.map(|zoning| zoning.size.0));
         let mut made = Self {
             about,
             nqn,
@@ -423,7 +472,7 @@ impl Subsystem {
             namespaces,
             sanitize: Sanitize::default(),
             placement,
-            chores: Chores::default(),
+            chores,
             is_changed: false,
             controllers: BTreeMap::new(),
             next: 1,
@@ -487,7 +536,7 @@ impl Subsystem {
     /// A request that was no host's has ended. What has changed by that is to be kept before a later request is answered.
     pub fn chore_ended(&mut self, offset: u64, bytes: u32, is_done: bool) {
         if is_done {
-            self.namespaces.erased(offset, u64::from(bytes));
+            self.namespaces.erased(offset, self.chores.bytes_of(bytes));
             self.is_changed = true;
         }
         if self.chores.ended(offset, bytes, is_done) && self.sanitize.is_under_way() {
@@ -570,6 +619,7 @@ impl Subsystem {
             id,
             is_discovery,
             is_function: false,
+            has_zones: self.about.zoning.is_some() && !is_discovery,
             host,
             config: 0,
             keep_alive_ms,
@@ -580,6 +630,7 @@ impl Subsystem {
             warned: 0,
             attached,
             changed: 0,
+            changed_zones: Vec::new(),
             features: BTreeMap::new(),
             host_behavior: vec![0; 512],
             timestamp: None,
@@ -646,7 +697,7 @@ impl Subsystem {
         let controller = self.controllers.get_mut(&place.controller);
         let attached = controller.map_or(0, |controller| {
             controller.commands += 1;
-            controller.attached
+            controller.usable()
         });
         let mut call = Call { subsystem: self, place, attached, sqe, data, media };
         let outcome = commands::run(&mut call);
@@ -669,6 +720,15 @@ impl Subsystem {
     pub fn look(&mut self, media: &mut dyn Media) {
         self.watch_health(&media.health());
         self.note_moves(media);
+        self.note_zones(media);
+    }
+
+    /// Tells the controllers of zones that the drive has changed by itself.
+    pub(crate) fn note_zones(&mut self, media: &mut dyn Media) {
+        let failed = media.zoned().map_or_else(Vec::new, Zoned::take_failed);
+        if !failed.is_empty() {
+            self.controllers.values_mut().for_each(|controller| controller.note_zones(&failed));
+        }
     }
 
     /// Announces what has changed in the health of the drive.
@@ -695,7 +755,7 @@ impl Subsystem {
         NamespaceFacts {
             blocks: namespace.blocks(),
             used: (used >> namespace.shift()).min(namespace.blocks()),
-            capacity: namespace.capacity(),
+            capacity: self.about.zoning.map_or(namespace.capacity(), |zoning| zoning.writable().0),
             formats: &FORMATS,
             format: namespace.format,
             page_bytes: self.about.page_bytes,
@@ -704,6 +764,7 @@ impl Subsystem {
             trims_to_zeros: self.about.trims_to_zeros,
             is_shared: namespace.is_shared,
             nguid: namespace.uuid,
+            zoning: self.about.zoning,
         }
     }
 

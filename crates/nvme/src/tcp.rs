@@ -198,7 +198,7 @@ impl Reader {
         let Some(controller) = subsystem.controller_mut(queue.place.controller) else { return };
         while let Some((cid, event)) = controller.next_event() {
             match event {
-                Ok(event) => writer.complete(cid, u64::from(event), Status::SUCCESS),
+                Ok(event) => writer.complete(cid, event, Status::SUCCESS),
                 Err(status) => writer.complete(cid, 0, status),
             }
         }
@@ -521,10 +521,16 @@ impl Writer {
         self.data_room(cid, length, flags)
     }
 
+    /// An append of so many bytes went to a place so many bytes behind the start of its zone. [`Writer::ended`] follows.
+    pub fn appended(&mut self, flight: u32, behind: u64, bytes: u32) {
+        self.flights.appended(flight, behind, bytes);
+    }
+
     /// A request of a command has ended, with a status.
     pub fn ended(&mut self, flight: u32, status: Status) {
         let Self { flights, next, .. } = self;
-        let Some(Over { sqe, status, data, .. }) = flights.ended(flight, status, |ready| next.push(ready)) else {
+        let Some(Over { sqe, status, result, data, .. }) = flights.ended(flight, status, |ready| next.push(ready))
+        else {
             return;
         };
         let cid = sqe.cid();
@@ -540,7 +546,7 @@ impl Writer {
                     return self.open.remove(cid);
                 }
             }
-            self.complete(cid, 0, status);
+            self.complete(cid, result, status);
         }
     }
 }

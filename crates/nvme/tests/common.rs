@@ -1,15 +1,20 @@
 //! What tests of the subsystem share: the drive behind it, and what commands bring.
 
-use flashwright_block::{Bytes, IoError, Moved, Placed, Placement};
+use flashwright_block::{
+    Bytes, IoError, Moved, Placed, Placement, Zone, ZoneError, ZoneRule, ZoneState, Zoned, Zoning,
+};
 use flashwright_nvme::subsystem::{Health, Media};
 use flashwright_nvme::wire::put;
 
-/// A drive whose handles have these bytes left in their units; none while its power is off.
+/// A drive whose handles have these bytes left in their units; none while its power is off. It may have zones, too, which have
+/// the states in turn.
 #[derive(Default)]
 pub struct Units {
     pub rooms: Option<[u64; 4]>,
     pub watched: u64,
     pub moved: Vec<Moved>,
+    pub has_zones: bool,
+    pub failed: Vec<u32>,
 }
 
 /// Bytes of a reclaim unit.
@@ -21,6 +26,9 @@ impl Media for Units {
     }
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         Some(self)
+    }
+    fn zoned(&mut self) -> Option<&mut dyn Zoned> {
+        if self.has_zones { Some(self) } else { None }
     }
 }
 
@@ -41,6 +49,36 @@ impl Placed for Units {
     }
     fn take_moved(&mut self) -> Vec<Moved> {
         std::mem::take(&mut self.moved)
+    }
+}
+
+/// 16 zones of 4 MiB, of which 3 MiB are written in pages of 4 KiB.
+pub const ZONING: Zoning = Zoning {
+    zones: 16,
+    size: Bytes(4 << 20),
+    capacity: Bytes(3 << 20),
+    grain: Bytes(4096),
+    max_open: 5,
+    max_active: 8,
+};
+
+impl Zoned for Units {
+    fn zoning(&self) -> Zoning {
+        ZONING
+    }
+    fn zone(&self, number: u32) -> Result<Zone, IoError> {
+        self.rooms.ok_or(IoError::PowerOff)?;
+        let state = ZoneState::ALL[number as usize % ZoneState::ALL.len()];
+        Ok(Zone { state, written: Bytes(4096 * u64::from(number)) })
+    }
+    fn retire(&mut self, number: u32) -> Result<(), IoError> {
+        match self.zone(number)?.state {
+            ZoneState::ReadOnly | ZoneState::Offline => Ok(()),
+            _ => Err(ZoneError { rule: ZoneRule::Transition, zone: number, pointer: 0 }.into()),
+        }
+    }
+    fn take_failed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.failed)
     }
 }
 

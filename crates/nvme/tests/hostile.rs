@@ -1,9 +1,9 @@
 //! Whatever bytes come, a session answers each command once, keeps its memory bounded, never panics, and never reaches a range of
 //! the drive that its namespace does not have.
 
-use crate::common::{UNIT, Units, list, wanted};
+use crate::common::{UNIT, Units, ZONING, list, wanted};
 use flashwright_block::Placed as _;
-use flashwright_nvme::commands::{ADMIN, IO, TRANSFER_MAX};
+use flashwright_nvme::commands::{ADMIN, Command, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, DISCOVERY_NQN, Health, Place, Subsystem};
 use flashwright_nvme::tcp::{Reader, TRANSFER_WINDOW, Writer};
 use flashwright_nvme::wire::pdu::{self, Common, Format, Span, flag, kind};
@@ -42,7 +42,17 @@ fn subsystem() -> Subsystem {
 }
 
 fn bare() -> Subsystem {
-    Subsystem::new(About {
+    Subsystem::new(about())
+}
+
+/// A drive with zones, which is one namespace.
+fn zoned() -> Subsystem {
+    let of_zones = About { unit_bytes: 4096, trims_to_zeros: false, placement: None, zoning: Some(ZONING), ..about() };
+    Subsystem::new(of_zones)
+}
+
+fn about() -> About {
+    About {
         model: "Flashwright test".to_owned(),
         bytes: BYTES,
         unit_bytes: 512,
@@ -50,10 +60,11 @@ fn bare() -> Subsystem {
         untorn_bytes: Some(4096),
         trims_to_zeros: true,
         placement: Some(Units::default().placement()),
+        zoning: None,
         is_read_only: false,
         address: ("127.0.0.1".to_owned(), "4420".to_owned()),
         is_v6: false,
-    })
+    }
 }
 
 /// Bytes of the drive.
@@ -69,7 +80,11 @@ fn is_of_its_namespace(subsystem: &Subsystem, io: &Io) -> bool {
     let covers = |begins: u64, bytes: u64| begins <= io.offset && end <= begins + bytes;
     namespace.is_some_and(|found| {
         let is_placed = !matches!(io.op, Op::Write | Op::WriteZeroes(_)) || found.handles.contains(&io.handle);
-        is_placed && found.extents().iter().any(|extent| covers(extent.first, extent.bytes))
+        let is_of_zone = matches!(io.op, Op::Append | Op::OpenZone | Op::CloseZone | Op::FinishZone | Op::ResetZone);
+        let has_zones = subsystem.about.zoning.is_some();
+        let is_placed = if has_zones { io.handle == 0 } else { is_placed };
+        let begins_there = !is_of_zone || has_zones && io.offset.is_multiple_of(ZONING.size.0);
+        is_placed && begins_there && found.extents().iter().any(|extent| covers(extent.first, extent.bytes))
     })
 }
 
@@ -88,11 +103,13 @@ struct Connection {
     is_damaged: bool,
     /// How often the drive was asked, and how often for a further part of a command's data.
     begun: [usize; 2],
+    has_zones: bool,
 }
 
 impl Connection {
     fn new() -> Self {
         Self {
+            has_zones: false,
             reader: Reader::default(),
             writer: Writer::default(),
             format: Format::default(),
@@ -107,12 +124,17 @@ impl Connection {
 
     /// Lets the session take what has come, and the drive carry out what is asked: it fails `failing` of 256 requests.
     fn exchange(&mut self, subsystem: &mut Subsystem, failing: u8) {
-        let mut drive = Units { rooms: (failing < 200).then_some([UNIT, 4096, 0, UNIT / 2]), ..Units::default() };
+        let mut drive = Units {
+            rooms: (failing < 200).then_some([UNIT, 4096, 0, UNIT / 2]),
+            has_zones: self.has_zones,
+            ..Units::default()
+        };
         loop {
             let taken = self.reader.feed(&mut self.writer, subsystem, &mut drive, &self.input);
             self.input.drain(..taken);
             while let Some(io) = subsystem.next_chore() {
-                assert!(io.op == Op::Deallocate && io.is_durable && io.offset + u64::from(io.bytes) <= BYTES, "{io:?}");
+                let erases = io.op == Op::Deallocate && io.is_durable || self.has_zones && io.op == Op::ResetZone;
+                assert!(erases && io.offset + u64::from(io.bytes) <= BYTES, "{io:?}");
                 subsystem.chore_ended(io.offset, io.bytes, failing < 100);
             }
             if failing < 100 {
@@ -129,10 +151,13 @@ impl Connection {
                 }
                 self.begun[1] += usize::from(ready.at > 0);
                 assert!(is_of_its_namespace(subsystem, &ready.io), "{ready:?}");
-                assert!(ready.io.op != Op::Write || ready.data.len() == ready.io.bytes as usize);
+                assert!(!ready.io.op.stores_data() || ready.data.len() == ready.io.bytes as usize);
                 let fails = begun.wrapping_mul(37) < failing;
                 if ready.io.op == Op::Read && !fails {
                     self.writer.data(ready.flight, ready.at, ready.io.bytes as usize).fill(1);
+                }
+                if ready.io.op == Op::Append && !fails {
+                    self.writer.appended(ready.flight, 8192, ready.io.bytes);
                 }
                 self.writer.ended(ready.flight, if fails { Status::WRITE_FAULT } else { Status::SUCCESS });
             }
@@ -235,9 +260,11 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
     match what % 16 {
         // A command of the lists, or any: small numbers, which mostly are valid, and now and then large ones.
         0..=10 => {
-            let known: Vec<u8> = ADMIN.iter().chain(IO).map(|command| command.opcode).collect();
+            let fits = |command: &&Command| connection.has_zones || !command.of_zones;
+            let known: Vec<u8> = ADMIN.iter().chain(IO).filter(fits).map(|command| command.opcode).collect();
             let opcode = if what < 200 { known[usize::from(opcode) % known.len()] } else { opcode };
             let nsid = [1, 1, 2, 2, 3, 4, 5, 0, 6, 64, 65, u32::MAX][usize::from(nsid) % 12];
+            let nsid = if connection.has_zones && nsid < 6 { 1 } else { nsid };
             let mut sqe = command(opcode, u16::from(cid), nsid);
             let blocks = if blocks < 250 { u32::from(blocks % 32) } else { 0xffff };
             put(&mut sqe.0, 40, &u32::from(first).to_le_bytes());
@@ -266,6 +293,14 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
             if opcode == 0x19 {
                 put(&mut sqe.0, 48, &u16::from(blocks.to_le_bytes()[0] % 8).to_le_bytes());
             }
+            // Zones, actions, and reports.
+            if connection.has_zones && matches!(opcode, 0x01 | 0x79 | 0x7a | 0x7d) {
+                put(&mut sqe.0, 40, &(u32::from(first % 18) * 1024 + u32::from(page / 200)).to_le_bytes());
+                if opcode != 0x01 && opcode != 0x7d {
+                    let options = u32::from(cid % 7) | u32::from(extra[2] % 2) << 8 | u32::from(extra[3] % 2) << 16;
+                    put(&mut sqe.0, 52, &options.to_le_bytes());
+                }
+            }
             let data = match opcode {
                 0x0d => wanted(u64::from(blocks % 40), page % 3, extra[0] % 2),
                 0x15 => list(&[u16::from(extra[0] % 3), 2][..usize::from(extra[1] % 2) + 1]),
@@ -279,7 +314,7 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
                 2 => 16,
                 3 => 4096,
                 4 => u32::try_from(TRANSFER_MAX + 1).unwrap(),
-                _ => (blocks + 1) * 512,
+                _ => (blocks + 1) * if connection.has_zones { 4096 } else { 512 },
             };
             put(&mut sqe.0, 32, &bytes.to_le_bytes());
             let is_inside = carry % 3 == 0 && bytes <= 8192;
@@ -322,6 +357,9 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
             put(&mut sqe.0, 48, &u32::from(blocks).to_le_bytes());
             // Mostly it leaves the controller enabled.
             sqe.0[48] |= u8::from(extra[2] < 240);
+            if connection.has_zones && extra[2] < 240 {
+                sqe.0[48] = sqe.0[48] & !0x70 | 0x60;
+            }
             connection.send(&sqe, &[]);
         }
         // A byte changes on the way, or some are lost.
@@ -341,11 +379,12 @@ fn act(connection: &mut Connection, bytes: [u8; 16]) {
 
 /// A session of a host: how it begins, and what it does. Returns how often the drive was asked, and for further parts of data.
 fn session(digests: u8, begins: u8, acts: &[[u8; 16]]) -> [usize; 2] {
-    let mut subsystem = subsystem();
+    let has_zones = begins & 0x60 == 0x60;
+    let mut subsystem = if has_zones { zoned() } else { subsystem() };
     let nqn = if begins.is_multiple_of(16) { DISCOVERY_NQN.to_owned() } else { subsystem.nqn.clone() };
     let mut all = Vec::new();
     for queue in 0..=1 {
-        let mut connection = Connection::new();
+        let mut connection = Connection { has_zones, ..Connection::new() };
         pdu::put_connection(&mut connection.input, kind::IC_REQ, 0, digests & 3, 0);
         connection.exchange(&mut subsystem, 0);
         let controller = if queue == 0 { fabrics::ANY_CONTROLLER } else { 1 };
@@ -354,7 +393,7 @@ fn session(digests: u8, begins: u8, acts: &[[u8; 16]]) -> [usize; 2] {
         if queue == 0 {
             let mut enable = command(fabrics::OPCODE, 0xfff1, 0);
             put(&mut enable.0, 44, &0x14u32.to_le_bytes());
-            put(&mut enable.0, 48, &(6u32 << 16 | 4 << 20 | 1).to_le_bytes());
+            put(&mut enable.0, 48, &(6u32 << 16 | 4 << 20 | 6 << 4 | 1).to_le_bytes());
             connection.send(&enable, &[]);
         }
         connection.exchange(&mut subsystem, 0);

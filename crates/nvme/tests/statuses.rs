@@ -1,7 +1,7 @@
 //! The golden table: every rule that a command can break has the status of the specification, and where several are broken, which
 //! one is told. The statuses are those of NVM Express Base 2.1 and NVM Command Set 1.1, by type and code.
 
-use crate::common::{UNIT, Units, list, wanted};
+use crate::common::{UNIT, Units, ZONING, list, wanted};
 use flashwright_block::{Moved, Nanos, Placed, Placement};
 use flashwright_nvme::commands::{Copying, Op, Outcome};
 use flashwright_nvme::subsystem::{About, Place, Subsystem};
@@ -34,6 +34,7 @@ impl Table {
             untorn_bytes: Some(4096),
             trims_to_zeros: true,
             placement: None,
+            zoning: None,
             is_read_only: false,
             address: ("127.0.0.1".to_owned(), "4420".to_owned()),
             is_v6: false,
@@ -672,4 +673,109 @@ fn what_is_kept_of_placement_reads_back() {
     let mut again = Subsystem::new(about);
     again.restore(&kept).unwrap();
     assert_eq!(handles(&again), vec![(vec![0, 1, 2, 3], false); 3]);
+}
+
+/// A drive with zones, whose host has enabled all command sets.
+fn zoned_table() -> Table {
+    let mut table = Table::new(|about| {
+        (about.unit_bytes, about.trims_to_zeros, about.zoning) = (4096, false, Some(ZONING));
+    });
+    table.subsystem.controller_mut(1).unwrap().set_property(0x14, 4, 6 << 4 | 1);
+    table.drive = Units { rooms: Some([UNIT; 4]), has_zones: true, ..Units::default() };
+    table
+}
+
+/// The zones of the drive have the states in turn: empty, implicitly and explicitly open, closed, read-only, full, offline.
+#[test]
+fn zones_refuse_what_the_specification_says() {
+    let mut table = zoned_table();
+    const SIZE: u32 = 1024;
+    let block = || vec![0; 4096];
+    let send = |zone: u32, action: u32| (0x79, 1, [zone * SIZE, 0, 0, action]);
+    let report = |dword_13: u32, dwords: u32| (0x7a, 1, [0, 0, dwords - 1, dword_13]);
+    let io: &[(RowOf<'_>, u32)] = &[
+        (("a read of an offline zone", (0x02, 1, [6 * SIZE, 0, 0, 0]), vec![], (1, 0xbb)), 4096),
+        (("a read that ends in one", (0x02, 1, [6 * SIZE - 1, 0, 1, 0]), vec![], (1, 0xbb)), 8192),
+        (("a read of a read-only zone", (0x02, 1, [4 * SIZE, 0, 0, 0]), vec![], (0, 0)), 4096),
+        (("a check of an offline zone", (0x0c, 1, [13 * SIZE, 0, 0, 0]), vec![], (1, 0xbb)), 0),
+        (("a comparison with one", (0x05, 1, [6 * SIZE, 0, 0, 0]), block(), (1, 0xbb)), 0),
+        (("a copy from one", (0x19, 1, [0, 0, 0, 0]), ranges(32, &[(u64::from(6 * SIZE), 1)]), (1, 0xbb)), 0),
+        (("past the end before offline", (0x02, 1, [16 * SIZE, 0, 0, 0]), vec![], (0, 0x80)), 4096),
+        (("read-only goes offline", send(4, 5), vec![], (0, 0)), 0),
+        (("offline stays so", send(6, 5), vec![], (0, 0)), 0),
+        (("closed can't go offline", send(3, 5), vec![], (1, 0xbf)), 0),
+        (("all that are read-only go offline", send(9, 5 | 1 << 8), vec![], (0, 0)), 0),
+        (("an action that there is not before the zone", send(99, 6), vec![], (0, 0x02)), 0),
+        (("a zone that there is not", send(16, 4), vec![], (0, 0x80)), 0),
+        (("a block within a zone", (0x79, 1, [1, 0, 0, 4]), vec![], (0, 0x02)), 0),
+        (("a descriptor extension", send(0, 0x10), block(), (0, 0x02)), 0),
+        (("an append with a directive", (0x7d, 1, [0, 0, 2 << 20, 0]), block(), (0, 0x02)), 0),
+        (("an append without its data", (0x7d, 1, [0, 0, 1, 0]), block(), (0, 0x0f)), 0),
+        (("an append longer than ZASL", (0x7d, 1, [0, 0, 256, 0]), vec![0; 257 * 4096], (0, 0x02)), 0),
+        (("an append to a block within a zone", (0x7d, 1, [7, 0, 0, 0]), block(), (0, 0x02)), 0),
+        (("an append past the end", (0x7d, 1, [16 * SIZE, 0, 0, 0]), block(), (0, 0x80)), 0),
+        (("an append", (0x7d, 1, [SIZE, 0, 0, 0]), block(), (0, 0)), 0),
+        (("zeros longer than WZSL", (0x08, 1, [0, 0, 8192, 0]), vec![], (0, 0x02)), 0),
+        (("zeros as long as that", (0x08, 1, [0, 0, 8191, 0]), vec![], (0, 0)), 0),
+        (("a report", report(0, 16), vec![], (0, 0)), 64),
+        (("a report of a reserved kind", report(2, 16), vec![], (0, 0x02)), 64),
+        (("a report of a reserved state", report(8 << 8, 16), vec![], (0, 0x02)), 64),
+        (("a report without its head", report(0, 15), vec![], (0, 0x02)), 64),
+        (("a report without room", report(0, 32), vec![], (0, 0x0f)), 64),
+        (("a namespace that there is not", (0x7a, 2, [0, 0, 15, 0]), vec![], (0, 0x02)), 64),
+        (("no namespace", (0x79, 0, [0, 0, 0, 4]), vec![], (0, 0x0b)), 0),
+    ];
+    for ((what, asked, data, expected), wants) in io {
+        assert_eq!(table.status(1, *asked, data, *wants), *expected, "{what}");
+    }
+    // What is asked of the drive: all zones in the states that an action changes.
+    let mut zones = |action: u32| match table.ask(1, send(0, action | 1 << 8), &[], 0) {
+        Ok(Outcome::Several(ios)) => ios.iter().map(|io| (io.op, io.offset / (4 * MIB))).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    let of = |op: Op, zones: &[u64]| zones.iter().map(|zone| (op, *zone)).collect::<Vec<_>>();
+    assert_eq!(zones(1), of(Op::CloseZone, &[1, 2, 8, 9, 15]));
+    assert_eq!(zones(2), of(Op::FinishZone, &[1, 2, 3, 8, 9, 10, 15]));
+    assert_eq!(zones(3), of(Op::OpenZone, &[3, 10]), "with two that are open explicitly, of five");
+    assert_eq!(zones(4), of(Op::ResetZone, &[1, 2, 3, 5, 8, 9, 10, 12, 15]));
+    // Without power, and on a drive that must not be changed.
+    table.drive.rooms = None;
+    for asked in [send(4, 5), send(0, 4 | 1 << 8), report(0, 16), (0x02, 1, [0; 4])] {
+        assert_eq!(table.status(1, asked, &[], 4096), (0, 0x05), "{asked:?}");
+    }
+    table.subsystem.about.is_read_only = true;
+    for (asked, data) in [(send(0, 4), vec![]), ((0x7d, 1, [0; 4]), block()), ((0x08, 1, [0; 4]), vec![])] {
+        assert_eq!(table.status(1, asked, &data, 0), (0, 0x20));
+    }
+    // A host that has enabled the NVM command set alone has no namespace.
+    table.subsystem.controller_mut(1).unwrap().set_property(0x14, 4, 1);
+    assert_eq!(table.status(1, send(0, 4), &[], 0), (0, 0x02));
+}
+
+#[test]
+fn a_host_is_told_of_zones_that_failed() {
+    let mut table = zoned_table();
+    let page = |table: &mut Table, nsid: u32, retains: u32| match table
+        .admin((0x02, nsid, [0xbf | retains << 15 | 1023 << 16, 0, 0, 0]), &[])
+    {
+        Ok(Outcome::Done(_, data)) => Ok((u16_at(&data, 0), u64_at(&data, 8), u64_at(&data, 16))),
+        Err(status) => Err(status.parts()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(page(&mut table, 1, 0), Ok((0, 0, 0)));
+    assert_eq!([0, ALL, 2].map(|nsid| page(&mut table, nsid, 0)), [Err((0, 0x0b)), Err((0, 0x0b)), Err((0, 0x02))]);
+    // An event, if such are wanted, and no further one until the page is read.
+    table.admin((0x09, 0, [0x0b, 1 << 27, 0, 0]), &[]).unwrap();
+    assert_eq!(table.admin((0x0c, 0, [0; 4]), &[]), Ok(Outcome::Held));
+    let event = |table: &mut Table| table.subsystem.controller_mut(1).unwrap().next_event().map(|(_, event)| event);
+    assert_eq!(event(&mut table), None);
+    table.drive.failed = vec![5];
+    table.subsystem.look(&mut table.drive);
+    assert_eq!(event(&mut table), Some(Ok(1 << 32 | 0x00bf_ef02)), "a notice of namespace 1, with log page BFh");
+    table.admin((0x0c, 0, [0; 4]), &[]).unwrap();
+    table.drive.failed = vec![9];
+    assert_eq!(page(&mut table, 1, 1), Ok((2, 5 * 1024, 9 * 1024)), "it is kept for others");
+    assert_eq!(event(&mut table), None);
+    assert_eq!(page(&mut table, 1, 0), Ok((2, 5 * 1024, 9 * 1024)));
+    assert_eq!((page(&mut table, 1, 0), event(&mut table)), (Ok((0, 0, 0)), None));
 }

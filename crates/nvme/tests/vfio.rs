@@ -161,6 +161,7 @@ impl Machine {
             untorn_bytes: Some(4096),
             trims_to_zeros: true,
             placement: Some(Units::default().placement()),
+            zoning: None,
             is_read_only: false,
             address: ("/run/drive".to_owned(), String::new()),
             is_v6: false,

@@ -24,7 +24,7 @@ use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{SpecError, Target as DriveSize, WorkloadSpec, catalogue};
 use flashwright_workload::model::{FitError, fit_to};
-use flashwright_workload::trace::{Tenant, TraceInfo, TraceLabel, convert, formats, merge};
+use flashwright_workload::trace::{Part, Tenant, TraceInfo, TraceLabel, convert_part, formats, merge};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -231,13 +231,24 @@ fn trace_info(py: Python<'_>, spec: &str) -> PyResult<String> {
     })
 }
 
-/// Writes a trace in another format; returns a summary as JSON.
+/// Writes a trace without its first `skip` requests in another format, with handles by first sector; returns a summary as JSON.
 #[pyfunction]
-fn trace_convert(py: Python<'_>, spec: &str, to: &str, format: &str, label: String, note: String) -> PyResult<String> {
+#[allow(clippy::too_many_arguments)] // the fields of one call
+fn trace_convert(
+    py: Python<'_>,
+    spec: &str,
+    to: &str,
+    format: &str,
+    label: String,
+    note: String,
+    skip: u64,
+    handles: Vec<(u64, u16)>,
+) -> PyResult<String> {
     let spec = TraceText::read(spec)?;
     guarded(py, || {
         let label = TraceLabel { label, note, origin: String::new() };
-        let report = convert(&spec.path, to, &spec.options()?, format, &label).map_err(|error| trace_error(&error))?;
+        let report = convert_part(&spec.path, to, &spec.options()?, format, &label, &Part { skip, handles })
+            .map_err(|error| trace_error(&error))?;
         serde_json::to_string(&report).map_err(|error| TraceError::new_err(error.to_string()))
     })
 }

@@ -10,7 +10,7 @@ use crate::record::{DataRecorder, Recorder};
 use crate::replies::Replies;
 use crate::served::Served;
 use crate::wire::{self, Kind, PAYLOAD_MAX, flag};
-use flashwright_block::{Completion, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_block::{Completion, IoError, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag};
 use flashwright_nvme::Subsystem;
 use flashwright_sim::Latency;
 use std::collections::HashMap;
@@ -193,7 +193,7 @@ impl Executor {
             let arrival = arrival.max(drive.served.now());
             self.reap(drive, outs, arrival);
             let brings = match command.kind {
-                Kind::Write => Some(data),
+                Kind::Write | Kind::OfZones(RequestKind::Append) => Some(data),
                 Kind::Read => Some(&[][..]),
                 _ => None,
             };
@@ -224,7 +224,7 @@ impl Executor {
                         if let Err(error) = std::mem::replace(&mut completion.result, Ok(())) {
                             self.pending[id as usize].failure = Some(Failure::Drive(*error));
                         }
-                        self.part_over(drive, outs, id, Some((completion.tag, completion.end)));
+                        self.part_over(drive, outs, id, Some(&completion));
                     }
                 }
                 Ok(false) => {}
@@ -258,7 +258,7 @@ impl Executor {
     }
 
     /// A request of a command is over; with the last one, the command is answered.
-    fn part_over<S: Served>(&mut self, drive: &mut Drive<S>, outs: &mut impl Outs, id: u32, of: Option<(Tag, Nanos)>) {
+    fn part_over<S: Served>(&mut self, drive: &mut Drive<S>, outs: &mut impl Outs, id: u32, of: Option<&Completion>) {
         let pending = &mut self.pending[id as usize];
         pending.left -= 1;
         if pending.left > 0 {
@@ -279,9 +279,11 @@ impl Executor {
         if client == NOBODY {
             return drive.note_chore(&command, failure.is_none());
         }
-        drive.failed += u64::from(failure.is_some());
+        // What breaks a rule of zones is the host's fault.
+        let is_fault = |failure: &Failure| !matches!(failure, Failure::Drive(IoError::Zone(_)));
+        drive.failed += u64::from(failure.as_ref().is_some_and(is_fault));
         let mut replies = outs.replies(client);
-        if let (None, Kind::Read, Some((tag, _))) = (&failure, command.kind, of) {
+        if let (None, Kind::Read, Some(&Completion { tag, .. })) = (&failure, command.kind, of) {
             let data = match &mut replies {
                 Some(replies) => replies.data(&command),
                 None => {
@@ -293,9 +295,12 @@ impl Executor {
             debug_assert!(taken, "a read that succeeded has data");
         }
         if let Some(replies) = replies {
+            if let (Kind::OfZones(RequestKind::Append), Some(completion)) = (command.kind, of) {
+                replies.appended(&command, completion.request.first_sector * SECTOR_BYTES);
+            }
             replies.answer(&command, failure.as_ref());
         }
-        outs.ended(client, &command, of.map_or(Nanos(0), |(_, end)| end));
+        outs.ended(client, &command, of.map_or(Nanos(0), |completion| completion.end));
     }
 }
 
@@ -307,7 +312,7 @@ fn divide(command: &Command, page_bytes: u64, parts: &mut Vec<Request>) -> bool 
         kind,
         first_sector: first / SECTOR_BYTES,
         sectors: u32::try_from((end - first) / SECTOR_BYTES).expect("a command has 32 bits of bytes"),
-        fua: fua && kind == RequestKind::Write,
+        fua: fua && kind.class() == RequestClass::Write,
         stream: command.stream,
         ..Request::default()
     };
@@ -320,6 +325,7 @@ fn divide(command: &Command, page_bytes: u64, parts: &mut Vec<Request>) -> bool 
         // What a cache is told to fetch is read, and goes nowhere.
         Kind::Read | Kind::Cache => parts.push(of(RequestKind::Read, first, end)),
         Kind::Write => parts.push(of(RequestKind::Write, first, end)),
+        Kind::OfZones(kind) => parts.push(of(kind, first, end)),
         Kind::Flush => parts.push(flush),
         Kind::Trim => {
             parts.push(of(RequestKind::Trim, first, end));

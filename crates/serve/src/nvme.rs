@@ -13,13 +13,17 @@ use crate::replies::Replies;
 use crate::served::Served;
 use crate::shared::Shared;
 use crate::vfio;
-use crate::wire::{Kind, flag};
-use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement};
+use crate::wire::{Kind, PAYLOAD_MAX, flag};
+use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement, RequestKind, Zoned};
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
+use flashwright_nvme::wire::HOST_PAGE;
+use flashwright_nvme::wire::identify::ZEROES_MAX;
 use flashwright_nvme::{Health, Io, Media, Op, Subsystem};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+/// Zeros reach a zone as one write, so that it is carried out or refused as a whole.
+const _: () = assert!(HOST_PAGE << ZEROES_MAX <= PAYLOAD_MAX as usize);
 /// Interval between two looks at whether a host is still there, and whether there is an event for it.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 /// How often the health of the drive is looked at, for events.
@@ -205,6 +209,9 @@ impl<S: Served> Media for Behind<'_, S> {
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         if self.served.placed().is_some() { Some(self) } else { None }
     }
+    fn zoned(&mut self) -> Option<&mut dyn Zoned> {
+        self.served.zoned()
+    }
 }
 
 impl<S: Served> Behind<'_, S> {
@@ -297,6 +304,11 @@ fn asked(io: &Io, cookie: u64) -> Command {
         Op::WriteZeroes(true) => (Kind::WriteZeroes, 0),
         Op::WriteZeroes(false) => (Kind::WriteZeroes, flag::NO_HOLE),
         Op::Verify => (Kind::Cache, 0),
+        Op::Append => (Kind::OfZones(RequestKind::Append), 0),
+        Op::OpenZone => (Kind::OfZones(RequestKind::ZoneOpen), 0),
+        Op::CloseZone => (Kind::OfZones(RequestKind::ZoneClose), 0),
+        Op::FinishZone => (Kind::OfZones(RequestKind::ZoneFinish), 0),
+        Op::ResetZone => (Kind::OfZones(RequestKind::ZoneReset), 0),
     };
     let flags = flags | if io.is_durable { flag::FUA } else { 0 };
     Command { cookie, kind, flags, offset: io.offset, length: io.bytes, stream: io.handle.into() }

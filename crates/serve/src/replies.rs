@@ -87,7 +87,7 @@ impl Replies {
                 None => style.put_done(out, command.cookie),
             },
             Self::Nvme(_) | Self::Vfio(_) => {
-                let writes = matches!(command.kind, Kind::Write | Kind::WriteZeroes | Kind::Trim | Kind::Flush);
+                let writes = !matches!(command.kind, Kind::Read | Kind::Cache);
                 let status = match failure {
                     None => Status::SUCCESS,
                     Some(Failure::Drive(error)) => status_of(error, writes),
@@ -95,6 +95,16 @@ impl Replies {
                 };
                 self.ended(flight(command).0, status);
             }
+        }
+    }
+
+    /// An append went to a byte of the drive. [`Replies::answer`] follows.
+    pub(crate) fn appended(&mut self, command: &Command, byte: u64) {
+        let (flight, behind) = (flight(command).0, byte.saturating_sub(command.offset));
+        match self {
+            Self::Nvme(writer) => writer.appended(flight, behind, command.length),
+            Self::Vfio(queues) => queues.appended(flight, behind, command.length),
+            Self::Nbd(..) => {}
         }
     }
 

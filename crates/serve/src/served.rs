@@ -255,6 +255,9 @@ impl Served for LiveRun {
              geometry.superblock = \"drive\", ram.manager = \"none\" and slc.cache = \"none\"",
         )
     }
+    fn trims_to_zeros(&self) -> bool {
+        !self.ssd().has_zones() // there, trims are hints
+    }
     fn kept(&self) -> &[u8] {
         LiveRun::kept(self)
     }

@@ -19,6 +19,7 @@ use crate::served::Served;
 use crate::shared::{Farewell, GRACE, Shared, locked};
 use crate::vfio::{self, Seat};
 use crate::{control, http, metrics, watch};
+use flashwright_block::Zoning;
 use flashwright_nvme::Subsystem;
 use flashwright_nvme::subsystem::About;
 use flashwright_sim::Latency;
@@ -106,6 +107,9 @@ pub enum ServeError {
     /// What the drive keeps of its namespaces.
     #[error("nvme_tcp: {0}")]
     Namespaces(&'static str),
+    /// A drive with zones, of which what was asked for knows nothing.
+    #[error("{0}")]
+    Zones(String),
     /// The system has no more files or threads.
     #[error("the server can't start: {0}")]
     System(#[from] std::io::Error),
@@ -159,6 +163,8 @@ impl<S: Served> Server<S> {
         let all = |option, addresses: &[Address]| {
             addresses.iter().map(|address| open(option, address)).collect::<Result<Vec<Listener>, _>>()
         };
+        let zoning = served.zoned().map(|zoned| zoned.zoning());
+        check_zones(zoning.as_ref(), settings)?;
         let (nbd, nvme) = (all("nbd", &settings.nbd)?, all("nvme_tcp", &settings.nvme_tcp)?);
         let vfio: Vec<Address> = settings.vfio_user.iter().cloned().map(Address::Unix).collect();
         let vfio = all("vfio_user", &vfio)?;
@@ -187,11 +193,12 @@ impl<S: Served> Server<S> {
             Subsystem::new(About {
                 model: format!("Flashwright {}", export.name),
                 bytes: export.bytes,
-                unit_bytes: u64::from(export.minimum),
+                unit_bytes: zoning.map_or(u64::from(export.minimum), |zoning| zoning.grain.0),
                 page_bytes: served.page_bytes(),
                 untorn_bytes: served.untorn_bytes(),
                 trims_to_zeros: served.trims_to_zeros(),
                 placement,
+                zoning,
                 is_read_only: settings.read_only,
                 is_v6: address.0.contains(':'),
                 address,
@@ -213,6 +220,7 @@ impl<S: Served> Server<S> {
         };
         let shared = Arc::new(Shared::new(drive, export, pacing, settings.in_flight_max)?);
         hidden.into_iter().for_each(|why| shared.note(why.to_owned()));
+        zoning.and_then(|zoning| odd_size(&zoning)).into_iter().for_each(|why| shared.note(why));
         let (uris, addresses) = (Vec::new(), Vec::new());
         let mut server = Self { uris, addresses, threads: Vec::new(), shared };
         server.tell(ctl, metrics, watch)?;
@@ -457,4 +465,35 @@ pub(crate) fn stats<S: Served>(shared: &Shared<S>) -> Value {
     });
     all.insert("served".to_owned(), served);
     Value::Object(all)
+}
+
+/// Refuses what knows nothing of zones, for a drive that has some.
+fn check_zones(zoning: Option<&Zoning>, settings: &Settings) -> Result<(), ServeError> {
+    let Some(zoning) = zoning else { return Ok(()) };
+    let refuse = |what: String| Err(ServeError::Zones(what));
+    if !settings.nbd.is_empty() {
+        let what = "ftl.scheme: found \"zoned\", expected a scheme that takes writes in any order with nbd, whose clients are not told of \
+                    zones; serve it over NVMe (nvme_tcp, vfio_user)";
+        return refuse(what.to_owned());
+    }
+    if settings.record_data.is_some() {
+        let what = "record_data: found a file, expected none with ftl.scheme = \"zoned\": crash tests know no zones";
+        return refuse(what.to_owned());
+    }
+    if ![512, 4096].contains(&zoning.grain.0) {
+        return refuse(format!(
+            "geometry.mapping-unit: found pages of {}, expected 512 B or 4 KiB with ftl.scheme = \"zoned\": what NVMe writes are blocks, \
+             and a zone takes whole pages; set it, as in --set geometry.mapping-unit=4KiB",
+            zoning.grain
+        ));
+    }
+    Ok(())
+}
+
+/// What speaks against the size of zones with some hosts; none if nothing does.
+fn odd_size(zoning: &Zoning) -> Option<String> {
+    let is_odd = !zoning.size.0.is_power_of_two();
+    is_odd.then(|| {
+        format!("ftl.zoned.zone-size: found {}; a Linux host takes the drive only with a power of two", zoning.size)
+    })
 }

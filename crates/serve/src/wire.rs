@@ -3,6 +3,8 @@
 //! After the protocol's public description (`doc/proto.md` of the project NetworkBlockDevice/nbd): fixed newstyle
 //! negotiation, simple and structured replies. All numbers are big-endian.
 
+use flashwright_block::RequestKind;
+
 /// First eight bytes of a server: `NBDMAGIC`.
 pub const MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// Second eight bytes of a server, and the first of every option of a client: `IHAVEOPT`.
@@ -126,6 +128,8 @@ pub enum Kind {
     WriteZeroes,
     /// What is mapped.
     BlockStatus,
+    /// What only a drive with zones takes, which no client of this protocol asks for.
+    OfZones(RequestKind),
 }
 
 /// Why a command failed, as the protocol counts it.

@@ -14,5 +14,6 @@ mod remote;
 mod served;
 mod vfio;
 mod vfiohost;
+mod zones;
 
 flashwright_testing::every_file_is_declared!();

@@ -188,8 +188,10 @@ impl Machine {
             self.set(register, (address & 0xffff_ffff) as u32);
             self.set(register + 4, (address >> 32) as u32);
         }
-        self.set(0x14, 6 << 16 | 4 << 20);
-        self.set(0x14, 6 << 16 | 4 << 20 | 1);
+        // All command sets, where there are several.
+        let sets = if capabilities >> 43 & 1 == 1 { 6 << 4 } else { 0 };
+        self.set(0x14, 6 << 16 | 4 << 20 | sets);
+        self.set(0x14, 6 << 16 | 4 << 20 | sets | 1);
         while self.register(0x1c) & 1 == 0 {}
     }
 

@@ -849,9 +849,10 @@ impl Ssd {
         if !PLAIN || RAM {
             self.flash.clear_log();
         }
-        let done = self.translate::<BARE, RAM>(request);
-        if done.is_err() || !BARE && self.policy_fault.is_some() {
-            self.note_failure(done, tag);
+        // A match, unlike `is_err`, leaves nothing of a success to be dropped.
+        match self.translate::<BARE, RAM>(request) {
+            Ok(()) if BARE || self.policy_fault.is_none() => {}
+            done => self.note_failure(done, tag),
         }
         if !BARE && self.power.is_some() {
             self.take_checkpoint(true);
@@ -911,7 +912,10 @@ impl Ssd {
     /// How a request ended: it failed, or a policy from outside can't go on.
     #[inline(always)]
     fn result_of(&self, done: Result<(), Box<IoError>>) -> Result<(), Box<IoError>> {
-        if done.is_ok() && self.policy_fault.is_none() { Ok(()) } else { self.failure(done) }
+        match done {
+            Ok(()) if self.policy_fault.is_none() => Ok(()),
+            done => self.failure(done),
+        }
     }
 
     #[cold]
@@ -929,26 +933,31 @@ impl Ssd {
             let outcome = self.carry_out::<false, true, false>(request, tag, start);
             return self.launch::<true>(request, tag, outcome);
         }
-        let mut request = *request;
-        if self.scheme.zoned().is_some()
-            && let Err(error) = self.admit_to_zone(&mut request)
-        {
-            return self.launch_refused(&request, tag, start, error);
+        if self.scheme.zoned().is_some() {
+            return self.dispatch_to_zone(*request, tag, start);
         }
+        self.dispatch_whole(request, tag, start);
+    }
+
+    #[inline(always)]
+    fn dispatch_whole(&mut self, request: &Request, tag: u64, start: u64) {
         if let Some(data) = &mut self.data {
             data.at_hand = Some(tag);
         }
-        let outcome = self.carry_out::<false, false, true>(&request, tag, start);
-        self.launch::<false>(&request, tag, outcome);
+        let outcome = self.carry_out::<false, false, true>(request, tag, start);
+        self.launch::<false>(request, tag, outcome);
     }
 
-    /// A request that was refused ends without an effect.
-    #[cold]
-    fn launch_refused(&mut self, request: &Request, tag: u64, start: u64, error: Box<IoError>) {
+    /// As [`Ssd::dispatch`] on a drive with zones. A request that they refuse ends without an effect.
+    #[inline(never)]
+    fn dispatch_to_zone(&mut self, mut request: Request, tag: u64, start: u64) {
+        let Err(error) = self.admit_to_zone(&mut request) else {
+            return self.dispatch_whole(&request, tag, start);
+        };
         self.flash.clear_log();
         self.note_failure(Err(error), tag);
         let (start, effects) = (Nanos(start), Effects::default());
-        self.launch::<false>(request, tag, Outcome { start, end: start, effects, reads_unmapped: false, delay: 0 });
+        self.launch::<false>(&request, tag, Outcome { start, end: start, effects, reads_unmapped: false, delay: 0 });
     }
 
     /// Puts a request that was carried out where its completion is waited for.
@@ -1120,7 +1129,10 @@ impl Ssd {
         self.settle_untimed_if_kept();
         self.flash.clear_log();
         completion.request = request;
-        completion.result = self.result_of(done);
+        match self.result_of(done) {
+            Ok(()) if completion.result.is_ok() => {}
+            result => completion.result = result,
+        }
         Ok(())
     }
 

@@ -1,9 +1,11 @@
-//! A drive with zones: what is checked before a request reaches the translation layer.
+//! A drive with zones: what is checked before a request reaches the translation layer, and what it tells of its zones.
 
 use crate::ssd::Ssd;
-use flashwright_block::{Bytes, IoError, Request, RequestClass, RequestKind, SECTOR_BYTES, ZoneError};
-use flashwright_ftl::ZoneLayout;
+use flashwright_block::{
+    Bytes, IoError, Request, RequestClass, RequestKind, SECTOR_BYTES, Zone, ZoneError, Zoned, Zoning,
+};
 use flashwright_ftl::schemes::Admitted;
+use flashwright_ftl::{ZoneLayout, Zones};
 
 impl Ssd {
     /// Checks a request by the rules of zones. An append then begins where it goes, and a reset has the sectors that it clears.
@@ -64,5 +66,61 @@ impl Ssd {
     #[must_use]
     pub fn zone_layout(&self) -> Option<ZoneLayout> {
         self.scheme.zoned().map(|zoned| zoned.table().layout())
+    }
+}
+
+impl Ssd {
+    /// Whether it has zones.
+    #[must_use]
+    pub fn has_zones(&self) -> bool {
+        self.scheme.zoned().is_some()
+    }
+
+    fn zones(&self) -> &Zones {
+        self.scheme.zoned().expect("a drive without zones is not zoned").table()
+    }
+
+    /// That the power is on, and there is such a zone.
+    fn check_zone(&self, number: u32) -> Result<(), IoError> {
+        let layout = self.zones().layout();
+        if !self.is_on() {
+            return Err(IoError::PowerOff);
+        }
+        if number < layout.count {
+            return Ok(());
+        }
+        let sectors = u64::from(layout.size) * self.sectors_per_page();
+        let first_sector = sectors * u64::from(number);
+        let device_sectors = sectors * u64::from(layout.count);
+        Err(IoError::OutOfRange { first_sector, end_sector: first_sector + sectors, device_sectors })
+    }
+}
+
+impl Zoned for Ssd {
+    fn zoning(&self) -> Zoning {
+        let (zones, page) = (self.zones(), self.sectors_per_page() * SECTOR_BYTES);
+        let (layout, limits) = (zones.layout(), zones.limits());
+        let of_pages = |pages: u32| Bytes(u64::from(pages) * page);
+        Zoning {
+            zones: layout.count,
+            size: of_pages(layout.size),
+            capacity: of_pages(layout.capacity),
+            grain: Bytes(page),
+            max_open: limits.open,
+            max_active: limits.active,
+        }
+    }
+    fn zone(&self, number: u32) -> Result<Zone, IoError> {
+        self.check_zone(number)?;
+        let written = u64::from(self.zones().written(number)) * self.sectors_per_page();
+        Ok(Zone { state: self.zones().state(number), written: Bytes(written * SECTOR_BYTES) })
+    }
+    fn retire(&mut self, number: u32) -> Result<(), IoError> {
+        self.check_zone(number)?;
+        let zoned = self.scheme.zoned_mut().expect("it was checked");
+        zoned.table_mut().retire(number).map_err(IoError::Zone)
+    }
+    fn take_failed(&mut self) -> Vec<u32> {
+        self.scheme.zoned_mut().map_or_else(Vec::new, |zoned| zoned.table_mut().take_failed())
     }
 }

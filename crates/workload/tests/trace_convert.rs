@@ -5,7 +5,8 @@
 use crate::trace_support::{Folder, insist, read, read_all};
 use flashwright_block::{Nanos, Request, RequestKind};
 use flashwright_workload::trace::{
-    DeviceFilter, Layout, TraceInfo, TraceLabel, TraceOptions, TraceReader, TraceWriter, convert, detect, formats,
+    DeviceFilter, Layout, Part, TraceError, TraceInfo, TraceLabel, TraceOptions, TraceReader, TraceWriter, convert,
+    convert_part, detect, formats,
 };
 use proptest::prelude::*;
 use std::fs;
@@ -104,6 +105,23 @@ fn many_chunks() {
 }
 
 const TWO_DEVICES: &str = "0,100,512,r,0.0\n5,7,4096,w,0.25\n0,101,512,w,0.5\n";
+
+#[test]
+fn a_conversion_gives_requests_the_handle_of_their_address() {
+    let folder = Folder::new();
+    let (source, fwt) = (folder.file("0,100,512,r,0.0\n0,99,512,w,0.25\n0,200,4096,w,0.5\n"), folder.path("a.fwt"));
+    let with = |skip, handles: &[(u64, u16)]| {
+        let (options, label) = (TraceOptions::default(), TraceLabel::default());
+        convert_part(&source, &fwt, &options, "flashwright", &label, &Part { skip, handles: handles.to_vec() })?;
+        Ok::<_, TraceError>(read(&fwt, &options).unwrap().iter().map(|request| request.stream).collect::<Vec<_>>())
+    };
+    assert_eq!(with(0, &[]).unwrap(), [0, 0, 0]);
+    assert_eq!(with(0, &[(100, 3), (150, 0), (200, 7)]).unwrap(), [3, 0, 7]);
+    assert_eq!(with(1, &[(100, 3)]).unwrap(), [0, 3]);
+    assert!(with(3, &[]).unwrap_err().to_string().contains("nothing to write"));
+    let error = with(0, &[(100, 3), (100, 4)]).unwrap_err().to_string();
+    assert!(error.contains("handles: found sector 100 before 100, expected first sectors in rising order"), "{error}");
+}
 
 #[test]
 fn a_conversion_keeps_devices_label_and_origin() {

@@ -48,7 +48,7 @@ from flashwright.support.tablefiles import write_table
 from flashwright.support.tabular import column
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses
-from flashwright.traces.tenants import Played
+from flashwright.traces.tenants import Load
 
 __all__ = ["compare"]
 
@@ -63,7 +63,8 @@ def compare(
         typer.Option(
             metavar="KEY=A,B,C",
             help="Try these values of a setting of the drive, of a key of the workload (workload.rate), or of depth, "
-            "time-scale, requests, warmup or precondition. workload='A;B' plays several workloads; "
+            "time-scale, requests, warmup or precondition. workload='A;B' plays several workloads, trace=A,B several "
+            "trace files, each read as the options of --trace say; "
             "gc.victim=greedy,FILE.py:CLASS tries a policy of your own. Repeatable: several make a grid.",
             rich_help_panel="Variations",
         ),
@@ -105,6 +106,7 @@ def compare(
         raise ConfigError(f"--seeds: found {seeds}, expected 1 or more", "")
     ssd = run.drive(device).settling()
     settings = replace(run.settings(), policies=[policies.load(text) for text in policy or []])
+    varied = _with_traces(run, varied)
     source = _source(run, varied)
     try:
         unlike = variants(ssd, source, varied, settings)
@@ -154,10 +156,28 @@ def _of_varied(error: FlashwrightError, varied: Iterable[str]) -> FlashwrightErr
     )
 
 
-def _source(run: RunOptions, varied: dict[str, list[object]]) -> Played:
+def _with_traces(run: RunOptions, varied: dict[str, list[object]]) -> dict[str, list[object]]:
+    """The same, with the traces of ``trace=A,B`` opened: they are workloads like others."""
+    if "trace" not in varied:
+        return varied
+    others = run.given(["workload", "trace", "tenant"])
+    for option in [*others, "--vary workload"] if "workload" in varied else others:
+        raise WorkloadError(
+            f"--vary trace and {option}: found both, expected one of them", "leave one of them out"
+        )
+    fitted = expect_addresses(run.addresses, "--addresses")
+    opened: list[object] = [run.open(str(path), fitted, run.repeat) for path in varied["trace"]]
+    return dict(
+        ("workload", opened) if key == "trace" else (key, values) for key, values in varied.items()
+    )
+
+
+def _source(run: RunOptions, varied: dict[str, list[object]]) -> Load:
     """What keys of the workload are laid over."""
     if "workload" not in varied:
         return run.played()
+    if isinstance(varied["workload"][0], workloads.Trace):
+        return varied["workload"][0]
     for option in run.given(["workload", "trace", "tenant"]):
         raise WorkloadError(
             f"--vary workload and {option}: found both, expected one of them",

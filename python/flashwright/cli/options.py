@@ -24,7 +24,7 @@ from flashwright.simulation.run import RunSettings
 from flashwright.simulation.ssd import Ssd
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses
-from flashwright.traces.tenants import Played, Tenants
+from flashwright.traces.tenants import Load, Tenants
 
 if TYPE_CHECKING:
     from flashwright.target.target import Range, Target
@@ -174,7 +174,7 @@ class RunOptions(RunFlags, TraceOptions):
         addresses = expect_addresses(self.addresses, "--addresses")
         return self.open(self.trace or DEFAULT_TRACE, addresses, self.repeat)
 
-    def played(self) -> Played:
+    def played(self) -> Load:
         """What is played, tenants included."""
         if not self.tenant:
             if self.no_alone:
@@ -211,7 +211,7 @@ DEFAULT_TRACE = "bundled:pgbench"
 DEFAULT_DRIVE = "default"
 
 
-def refuse_passing(source: Played, saving: SavingOptions) -> None:
+def refuse_passing(source: Load, saving: SavingOptions) -> None:
     """Refuse to save a run of a trace that is gone when the run continues."""
     if saving.checkpoint is not None and isinstance(source, workloads.Trace) and not source.lasts:
         raise WorkloadError(

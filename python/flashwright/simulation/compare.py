@@ -17,7 +17,7 @@ from flashwright.simulation.ssd import Ssd
 from flashwright.simulation.variant import Maker, Variant, distinct, is_of_drive, repeated
 from flashwright.support.arguments import checked
 from flashwright.support.progress import Progress
-from flashwright.traces.tenants import Played, Tenant, as_played
+from flashwright.traces.tenants import Load, Tenant, as_load
 from flashwright.traces.workloads import Source
 
 __all__ = ["CompareInterrupted", "compare", "seeded", "variants"]
@@ -25,7 +25,7 @@ __all__ = ["CompareInterrupted", "compare", "seeded", "variants"]
 
 def variants(
     ssd: Ssd,
-    workload: Played | str | Sequence[Tenant | Source | str],
+    workload: Load | str | Sequence[Tenant | Source | str],
     vary: Mapping[str, Sequence[object]],
     settings: RunSettings | None = None,
 ) -> list[Variant]:
@@ -68,7 +68,7 @@ def variants(
         raise ConfigError(
             "vary: found nothing to vary, expected at least one key with its values", ""
         )
-    base = as_played(workload)
+    base = as_load(workload)
     make = Maker(ssd, base, settings or RunSettings()).make
     expect_run_count([vary])
     choices = (dict(zip(vary, values, strict=True)) for values in itertools.product(*vary.values()))
@@ -131,7 +131,7 @@ class CompareInterrupted(RunInterrupted):
 @checked()
 def compare(
     ssd: Ssd,
-    workload: Played | str | Sequence[Tenant | Source | str],
+    workload: Load | str | Sequence[Tenant | Source | str],
     vary: Mapping[str, Sequence[object]],
     *,
     each: Callable[[str, Ssd], RunResult] | None = None,

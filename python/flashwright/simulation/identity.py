@@ -20,12 +20,12 @@ from flashwright.drive import policies
 from flashwright.simulation.run import RunSettings
 from flashwright.support.names import told_apart
 from flashwright.traces import workloads
-from flashwright.traces.tenants import Played, Tenants
+from flashwright.traces.tenants import Load, Tenants
 
 __all__ = ["beginning_of_run", "identity_of", "identity_of_run", "name_of", "names_of", "plain"]
 
 
-def name_of(source: Played) -> str:
+def name_of(source: Load) -> str:
     """What a workload is called among what is varied.
 
     Examples
@@ -71,7 +71,7 @@ def identity_of(value: object) -> str:
 
 
 def identity_of_run(
-    toml: str, preconditioning: str | None, source: Played, settings: RunSettings
+    toml: str, preconditioning: str | None, source: Load, settings: RunSettings
 ) -> str:
     """What a run depends on, as a digest.
 

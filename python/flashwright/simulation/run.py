@@ -25,7 +25,7 @@ from flashwright.support.interrupts import is_command_line, raise_if_lost
 from flashwright.support.progress import Progress
 from flashwright.support.sealed import expect_code, read_sealed, seal
 from flashwright.traces.fingerprint import TraceMark
-from flashwright.traces.tenants import Played, Tenants
+from flashwright.traces.tenants import Load, Tenants
 from flashwright.traces.workloads import Trace
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Run:
         cls,
         toml: str,
         preconditioning: str,
-        source: Played,
+        source: Load,
         settings: RunSettings,
         *,
         shared: _core.SharedDrive | None = None,

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from flashwright.errors import WorkloadError
 from flashwright.support.core import _core
 from flashwright.traces import workloads
-from flashwright.traces.tenants import Played, Tenants
+from flashwright.traces.tenants import Load, Tenants
 
 __all__ = ["WORKLOAD", "as_source", "as_time_scale", "as_whole", "with_keys"]
 
 WORKLOAD = "workload."
 
 
-def as_source(value: object) -> Played:
+def as_source(value: object) -> Load:
     """A workload, or what its text or a trace's file says."""
     return (
         value
@@ -41,7 +41,7 @@ def as_time_scale(value: object) -> float:
     return value
 
 
-def with_keys(source: Played, keys: Mapping[str, object]) -> workloads.Workload:
+def with_keys(source: Load, keys: Mapping[str, object]) -> workloads.Workload:
     """The same workload with other values for some of its keys."""
     if not isinstance(source, workloads.Workload):
         what = "tenants" if isinstance(source, Tenants) else "a trace"

@@ -19,7 +19,7 @@ from flashwright.support.core import _core
 from flashwright.support.files import is_file
 from flashwright.support.progress import Progress
 from flashwright.traces import workloads
-from flashwright.traces.tenants import Played, Tenant, as_played
+from flashwright.traces.tenants import Load, Tenant, as_load
 
 __all__ = ["Ssd"]
 
@@ -280,7 +280,7 @@ class Ssd:
     @describes_options
     def play(
         self,
-        workload: Played | str | Iterable[Tenant | workloads.Source | str],
+        workload: Load | str | Iterable[Tenant | workloads.Source | str],
         *,
         progress: Callable[[Progress], None] | None = None,
         **settings: Unpack[PlaySettings],
@@ -321,7 +321,7 @@ class Ssd:
         >>> run.write_amplification, run.settled.verdict  # the drive began empty
         (1.0, 'transient')
         """
-        source = as_played(workload)
+        source = as_load(workload)
         made = RunSettings(**settings)
         return Run.create(self.toml, self.preconditioning or "empty", source, made).go(
             progress=progress

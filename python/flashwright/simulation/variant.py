@@ -21,7 +21,7 @@ from flashwright.simulation.run_keys import WORKLOAD, as_source, as_time_scale, 
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
 from flashwright.support.names import told_apart
-from flashwright.traces.tenants import Played
+from flashwright.traces.tenants import Load
 
 __all__ = [
     "OF_RUN",
@@ -64,7 +64,7 @@ class Variant:
     """
 
     ssd: Ssd
-    source: Played
+    source: Load
     settings: RunSettings
     varied: Mapping[str, object]
     given: Mapping[str, object] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Maker:
     'gc.victim=fifo, depth=4'
     """
 
-    def __init__(self, ssd: Ssd, source: Played, settings: RunSettings) -> None:
+    def __init__(self, ssd: Ssd, source: Load, settings: RunSettings) -> None:
         self._base = ssd, source, settings
         self._drives: dict[str, tuple[Ssd, list[str]]] = {}
 

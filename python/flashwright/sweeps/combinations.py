@@ -14,7 +14,7 @@ from flashwright.simulation.run_count import expect_run_count
 from flashwright.simulation.ssd import Ssd
 from flashwright.simulation.variant import Maker, Variant, distinct, played_once, renamed
 from flashwright.support.names import told_apart
-from flashwright.traces.tenants import Played
+from flashwright.traces.tenants import Load
 
 __all__ = ["Combination", "Description", "repeated"]
 
@@ -72,7 +72,7 @@ class Description:
     """
 
     ssd: Ssd
-    source: Played
+    source: Load
     settings: RunSettings
     seeds: Sequence[int]
     grids: Sequence[Mapping[str, Sequence[object]]]

@@ -21,7 +21,7 @@ from flashwright.simulation.variant import Variant
 from flashwright.support.core import _core
 from flashwright.support.digests import digest_of_code, digest_of_file
 from flashwright.sweeps.points import Point
-from flashwright.traces.tenants import Played, Tenants
+from flashwright.traces.tenants import Load, Tenants
 from flashwright.traces.workloads import Trace, Workload
 
 __all__ = ["code", "play", "point_of", "sharing"]
@@ -151,7 +151,7 @@ def play(
         raise SweepError(
             f"found another version of the simulator here (digest {code()}), expected {made_by}"
         )
-    played: Played
+    played: Load
     if "workload" in source:
         played = Workload(source["workload"])
     elif "tenants" in source:

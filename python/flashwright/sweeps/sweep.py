@@ -28,7 +28,7 @@ from flashwright.sweeps.file import of_file, read
 from flashwright.sweeps.points import Outcome, Point, Store
 from flashwright.sweeps.result import FIGURES, Case, Summary, SweepResult
 from flashwright.sweeps.run_point import point_of, sharing
-from flashwright.traces.tenants import Played, Tenant, as_played
+from flashwright.traces.tenants import Load, Tenant, as_load
 from flashwright.traces.workloads import Source
 
 __all__ = [
@@ -241,7 +241,7 @@ def _refused(cases: Sequence[Case], store: Store) -> dict[str, Outcome]:
 @checked()
 def sweep(
     ssd: Ssd,
-    workload: Played | str | Sequence[Tenant | Source | str],
+    workload: Load | str | Sequence[Tenant | Source | str],
     grid: Mapping[str, Sequence[object]] | None = None,
     *,
     points: Sequence[Mapping[str, object]] = (),
@@ -296,7 +296,7 @@ def sweep(
     >>> greedy.figures["write_amplification"].mean < fifo.figures["write_amplification"].mean
     True
     """
-    source = as_played(workload)
+    source = as_load(workload)
     expect_run_count([grid or {}], len(points), seeds if isinstance(seeds, int) else len(seeds))
     numbers = range(1, seeds + 1) if isinstance(seeds, int) else seeds
     if not numbers or (grid is not None and not all(grid.values())):

@@ -12,7 +12,7 @@ from flashwright.support.arguments import checked
 from flashwright.traces.sources import Source, Trace, Workload, expect_addresses
 from flashwright.traces.workloads import find, trace
 
-__all__ = ["Played", "Priority", "Tenant", "Tenants", "as_played"]
+__all__ = ["Load", "Priority", "Tenant", "Tenants", "as_load"]
 
 Priority: TypeAlias = Literal["urgent", "high", "medium", "low"]
 """The class of a tenant's queue; only an arbiter that weighs queues looks at it."""
@@ -242,16 +242,16 @@ class Tenants:
         return f"Tenants({self.spec!r})"
 
 
-Played: TypeAlias = Source | Tenants
+Load: TypeAlias = Source | Tenants
 """What a run plays: a workload, a trace, or several of them at once."""
 
 
-def as_played(given: Played | str | Iterable[Tenant | Source | str]) -> Played:
+def as_load(given: Load | str | Iterable[Tenant | Source | str]) -> Load:
     """What a run plays: text is a workload, several things are tenants.
 
     Examples
     --------
-    >>> as_played("uniform"), as_played(["uniform", "zipf @ handle=1"])
+    >>> as_load("uniform"), as_load(["uniform", "zipf @ handle=1"])
     (Workload('uniform'), Tenants('uniform | zipf @ handle=1'))
     """
     if isinstance(given, str):

@@ -13,7 +13,7 @@ from flashwright.errors import OutputError, WorkloadError
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core, expect_arrays
 from flashwright.support.files import is_same_file
-from flashwright.traces.requests import request_table
+from flashwright.traces.requests import SECTOR_BYTES, request_table
 from flashwright.traces.workloads import Trace, trace
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ def convert(
     format: str | None = None,
     label: str = "",
     note: str = "",
+    skip: int = 0,
+    handles: Sequence[tuple[int, int]] = (),
 ) -> dict[str, Any]:
     """Write a trace in another format.
 
@@ -110,17 +112,45 @@ def convert(
         The format to write; by default the one whose name the file ends in, or Flashwright's own.
     label, note : str, optional
         What a trace in Flashwright's own format says of itself.
+    skip : int, optional
+        Requests to leave out, from the beginning.
+    handles : sequence of (int, int), optional
+        First bytes, multiples of 512 in rising order, each with the placement handle of the requests that begin there
+        or after it, up to the next. Only Flashwright's own format holds handles.
 
     Returns
     -------
     dict
         Requests written, and what the new format could not hold.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     made = convert("bundled:pgbench", f"{folder}/rest.fwt", skip=10_000, handles=[(0, 1), (1 << 28, 2)])
+    >>> made["written"] == info("bundled:pgbench")["requests"] - 10_000
+    True
     """
+    if skip < 0:
+        raise WorkloadError(f"skip: found {skip}, expected 0 or more", parameters=["skip"])
+    if any(first % SECTOR_BYTES or not 0 <= handle < 1 << 16 for first, handle in handles):
+        raise WorkloadError(
+            "handles: expected pairs of a first byte, a multiple of 512, and a handle below 65,536",
+            parameters=["handles"],
+        )
     path = Path(target)
     name = format or _format_of(path)
     found = _as_trace(source)
     _expect_another(path, [found])
-    report = _core.trace_convert(found.spec_json(), str(path), name, label, note)
+    report = _core.trace_convert(
+        found.spec_json(),
+        str(path),
+        name,
+        label,
+        note,
+        skip,
+        [(first // SECTOR_BYTES, handle) for first, handle in handles],
+    )
     done: dict[str, Any] = json.loads(report)
     return {"format": name, **done}
 

@@ -20,9 +20,11 @@ impl QueueArbiter for Fifo {
 }
 
 impl Arbiter for Fifo {
+    #[inline(always)]
     fn push(&mut self, waiting: Waiting) {
         self.0.push_back(waiting);
     }
+    #[inline(always)]
     fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting> {
         if self.0.front().is_some_and(|first| may_go(&first.request)) { self.0.pop_front() } else { None }
     }

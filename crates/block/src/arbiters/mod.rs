@@ -39,9 +39,11 @@ macro_rules! arbiters {
         }
 
         impl Arbiter for AnyArbiter {
+            #[inline(always)]
             fn push(&mut self, waiting: Waiting) {
                 match self { $(Self::$arbiter(arbiter) => arbiter.push(waiting),)+ }
             }
+            #[inline(always)]
             fn pick(&mut self, may_go: impl Fn(&Request) -> bool) -> Option<Waiting> {
                 match self { $(Self::$arbiter(arbiter) => arbiter.pick(may_go),)+ }
             }

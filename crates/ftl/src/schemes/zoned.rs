@@ -390,6 +390,11 @@ impl Zoned {
         &self.table
     }
 
+    /// The same, to change what needs no flash.
+    pub fn table_mut(&mut self) -> &mut Zones {
+        &mut self.table
+    }
+
     /// Checks a request of a kind that writes or manages zones, and counts a refusal.
     ///
     /// # Errors

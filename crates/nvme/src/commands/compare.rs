@@ -6,6 +6,9 @@ pub(super) const COMMAND: Command = Command {
     opcode: 0x05,
     name: "Compare",
     optional: 1,
-    run: |call| Ok(Outcome::Compare(call.range_with_data(call.namespace()?, true)?.ios(Op::Read, false))),
+    run: |call| {
+        let asked = Outcome::Compare(call.range_with_data(call.namespace()?, true)?.ios(Op::Read, false));
+        call.readable(asked)
+    },
     ..Command::BARE
 };

@@ -58,7 +58,7 @@ pub(super) const COMMAND: Command = Command {
         }
         let writes = destination.placed(placing).ios(Op::Write, call.is_durable());
         call.note_placing(placing);
-        Ok(Outcome::Copy(Box::new(Copying { reads, writes })))
+        call.readable(Outcome::Copy(Box::new(Copying { reads, writes })))
     },
     ..Command::BARE
 };

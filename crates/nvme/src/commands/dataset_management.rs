@@ -1,4 +1,5 @@
-//! Dataset Management (NVM Command Set 1.1, section 3.3.3): ranges that are no longer needed. Other attributes are hints.
+//! Dataset Management (NVM Command Set 1.1, section 3.3.3): ranges that are no longer needed. Other attributes are hints; on a drive with
+//! zones this one is, too, since space comes back by resets.
 
 use super::{Command, Op, Outcome, Range, effects, pieces};
 use crate::wire::identify::{RANGE_BYTES_MAX, RANGES_MAX};
@@ -27,7 +28,7 @@ pub(super) const COMMAND: Command = Command {
         for (number, range) in ranges.chunks_exact(RANGE).enumerate() {
             let asked = Range::of(namespace, u64_at(range, 8), u64::from(u32_at(range, 4)))?;
             // What lies beyond a limit is checked, and stays.
-            if number >= usize::from(RANGES_MAX) {
+            if number >= usize::from(RANGES_MAX) || call.subsystem.about.zoning.is_some() {
                 continue;
             }
             // What is not a whole page of the flash stays as it is: a trim of a part of one leaves its content open.

@@ -3,7 +3,7 @@
 use super::{Call, Command, effects_log};
 use crate::namespace::NAMESPACES_MAX;
 use crate::subsystem::FIRMWARE;
-use crate::wire::{ALL_NAMESPACES, Status, identify, log, placement};
+use crate::wire::{ALL_NAMESPACES, Status, identify, log, placement, zones};
 
 /// The pages that there are, and that of discovery.
 const PAGES: [u8; 9] = [0x00, 0x01, 0x02, 0x03, log::CHANGED_NAMESPACES, 0x05, 0x09, log::SANITIZE, 0xc0];
@@ -25,7 +25,8 @@ pub(super) const COMMAND: Command = Command {
         let group = sqe.dword(11) >> 16;
         let controller = call.controller()?;
         let (is_discovery, errors) = (controller.is_discovery, controller.errors_total);
-        let places_data = call.subsystem.placement.is_some();
+        let (places_data, has_zones) = (call.subsystem.placement.is_some(), call.subsystem.about.zoning.is_some());
+        let set = (sqe.dword(14) >> 24) as u8;
         if page == DISCOVERY && !is_discovery || page != DISCOVERY && is_discovery {
             return Err(Status::INVALID_LOG_PAGE);
         }
@@ -34,6 +35,7 @@ pub(super) const COMMAND: Command = Command {
                 let mut data = vec![0; 1024];
                 PAGES.iter().for_each(|page| data[4 * usize::from(*page)] = 1);
                 PLACEMENT.iter().for_each(|page| data[4 * usize::from(*page)] = places_data.into());
+                data[4 * usize::from(zones::CHANGED)] = has_zones.into();
                 data
             }
             0x01 => call.controller()?.error_log().flat_map(log::ErrorEntry::bytes).collect(),
@@ -42,10 +44,11 @@ pub(super) const COMMAND: Command = Command {
             0x02 => log::smart(&call.media.health(), errors),
             0x03 => log::firmware_slots(FIRMWARE),
             log::CHANGED_NAMESPACES => identify::list(call.controller()?.changed(), 0),
+            0x05 if set != 0 && !(has_zones && set == zones::COMMAND_SET) => return Err(Status::INVALID_FIELD),
             0x05 => {
                 let subsystem = &*call.subsystem;
                 let controller = subsystem.controller(call.place.controller).ok_or(Status::SEQUENCE)?;
-                effects_log(controller, &subsystem.about)
+                effects_log(controller, &subsystem.about, set)
             }
             0x09 if group != 1 => return Err(Status::INVALID_FIELD),
             0x09 => log::endurance_group(&call.media.health(), errors),
@@ -53,6 +56,7 @@ pub(super) const COMMAND: Command = Command {
                 let (health, subsystem) = (call.media.health(), &*call.subsystem);
                 subsystem.sanitize.log(subsystem.progress(), health.bytes_written, health.bytes_used)
             }
+            zones::CHANGED if has_zones => changed_zones(call)?,
             page if PLACEMENT.contains(&page) && places_data => of_placement(call, page, group)?,
             0xc0 => log::ocp(&call.media.health()),
             DISCOVERY => {
@@ -83,6 +87,14 @@ pub(super) const COMMAND: Command = Command {
     },
     ..Command::BARE
 };
+
+/// The zones of a namespace that the drive has changed by itself.
+fn changed_zones(call: &mut Call<'_>) -> Result<Vec<u8>, Status> {
+    let (zoning, shift) = (call.zoning()?, call.namespace()?.shift());
+    call.subsystem.note_zones(call.media);
+    let start = |zone: &u32| u64::from(*zone) * zoning.size.0 >> shift;
+    Ok(zones::changed(&call.controller()?.changed_zones.iter().map(start).collect::<Vec<_>>()))
+}
 
 /// A page of placement, of an endurance group. Only the configurations are told while it is off.
 fn of_placement(call: &mut Call<'_>, page: u8, group: u32) -> Result<Vec<u8>, Status> {

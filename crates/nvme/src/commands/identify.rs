@@ -5,10 +5,12 @@ use crate::namespace::{FORMATS, NAMESPACES_MAX, Namespace, is_valid};
 use crate::sanitize;
 use crate::subsystem::{Controller, DISCOVERY_NQN, FIRMWARE, IN_CAPSULE_BYTES, QUEUE_MAX, Subsystem};
 use crate::wire::identify::{self, ControllerFacts, NamespaceFacts};
-use crate::wire::{ALL_NAMESPACES, Status};
+use crate::wire::{ALL_NAMESPACES, Status, zones};
 
 /// The NVM command set.
 const NVM: u8 = 0;
+/// That of zoned namespaces.
+const ZONED: u8 = zones::COMMAND_SET;
 
 pub(super) const COMMAND: Command = Command {
     opcode: 0x06,
@@ -26,21 +28,28 @@ pub(super) const COMMAND: Command = Command {
         if asked.is_discovery {
             return Err(Status::INVALID_FIELD);
         }
-        if matches!(structure, 0x05..=0x07 | 0x1a | 0x1b) && set != NVM {
+        let zoning = subsystem.about.zoning;
+        let is_there = set == NVM || set == ZONED && zoning.is_some();
+        if matches!(structure, 0x05..=0x07 | 0x1a | 0x1b) && !is_there {
             return Err(Status::INVALID_FIELD);
         }
         let data = match structure {
             // What all namespaces have in common, where hosts may create some.
             0x00 if nsid == ALL_NAMESPACES && subsystem.is_managed() => identify::common_namespace(&FORMATS),
             0x00 => of_active(call, |facts| facts.structure())?,
+            // A drive with zones has no namespace without.
+            0x07 | 0x1a if zoning.is_some() && set == NVM => list(call, |_| false)?,
             0x02 | 0x07 => list(call, |namespace| call.namespace_of(namespace.id).is_ok())?,
             // It has no zeros for a namespace that is not there.
             0x03 if !is_valid(nsid) => return Err(Status::INVALID_NAMESPACE),
             0x03 => facts(call, call.namespace()?).descriptors(),
+            0x05 if set == ZONED => of_active(call, of_zones)?,
+            0x1b if set == ZONED => of_allocated(call, of_zones)?,
             // Extended formats of the NVM command set: there is nothing to add.
             0x05 => of_active(call, |_| vec![0; identify::BYTES])?,
             0x1b => of_allocated(call, |_| vec![0; identify::BYTES])?,
-            0x06 => identify::nvm_controller(),
+            0x06 if set == ZONED => zones::controller(),
+            0x06 => identify::nvm_controller(zoning.is_some()),
             0x08 => of_active(call, |facts| facts.independent())?,
             0x1f => of_allocated(call, |facts| facts.independent())?,
             0x10 | 0x1a => list(call, |_| true)?,
@@ -55,10 +64,10 @@ pub(super) const COMMAND: Command = Command {
                 let group = call.sqe.dword(11) & 0xffff;
                 identify::controllers([1u16].into_iter(), u16::try_from(group + 1).unwrap_or(u16::MAX).max(1))
             }
-            // Combinations of command sets: the first has NVM alone.
+            // Combinations of command sets: there is one.
             0x1c => {
                 let mut data = vec![0; identify::BYTES];
-                data[0] = 1;
+                data[0] = 1 << NVM | u8::from(zoning.is_some()) << ZONED;
                 data
             }
             _ => return Err(Status::INVALID_FIELD),
@@ -77,7 +86,7 @@ fn controller(subsystem: &Subsystem, controller: &Controller) -> Vec<u8> {
         nqn: if is_discovery { DISCOVERY_NQN } else { &subsystem.nqn },
         id: controller.id,
         is_discovery,
-        capacity: about.bytes,
+        capacity: about.capacity(),
         unallocated: subsystem.namespaces.unallocated(),
         namespaces: if is_discovery { 0 } else { NAMESPACES_MAX },
         in_capsule: IN_CAPSULE_BYTES,
@@ -85,6 +94,7 @@ fn controller(subsystem: &Subsystem, controller: &Controller) -> Vec<u8> {
         optional_commands: optional(1, controller, about),
         optional_admin: optional(0, controller, about),
         places_data: subsystem.placement.is_some(),
+        has_zones: controller.has_zones,
         sanitize: if subsystem.is_managed() { sanitize::CAPABILITIES } else { 0 },
     };
     let mut data = facts.structure();
@@ -92,6 +102,11 @@ fn controller(subsystem: &Subsystem, controller: &Controller) -> Vec<u8> {
         crate::vfio::config::of_function(&mut data);
     }
     data
+}
+
+/// CNS 05h of zoned namespaces.
+fn of_zones(facts: &NamespaceFacts) -> Vec<u8> {
+    facts.zoning.map_or_else(|| vec![0; identify::BYTES], |zoning| zones::namespace(&zoning, facts.formats))
 }
 
 fn facts(call: &Call<'_>, namespace: &Namespace) -> NamespaceFacts {

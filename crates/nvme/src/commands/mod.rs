@@ -8,8 +8,9 @@ use crate::namespace::{Extent, Namespace, bit, is_valid};
 use crate::subsystem::{About, Controller, Media, Place, Subsystem};
 use crate::vfio::Change;
 use crate::wire::identify::MDTS;
-use crate::wire::placement;
-use crate::wire::{ALL_NAMESPACES, HOST_PAGE, Sqe, Status, put};
+use crate::wire::{ALL_NAMESPACES, HOST_PAGE, Sqe, Status, put, status_of};
+use crate::wire::{placement, zones};
+use flashwright_block::{Zone, ZoneState, Zoned, Zoning};
 
 /// A command of the list.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,8 @@ pub struct Command {
     pub needs_zeros: bool,
     /// Whether it needs a drive that places data by handle.
     pub needs_placement: bool,
+    /// Whether it is of the command set of zoned namespaces.
+    pub of_zones: bool,
     run: fn(&mut Call<'_>) -> Result<Outcome, Status>,
 }
 
@@ -44,11 +47,14 @@ impl Command {
         while_sanitizing: false,
         needs_zeros: false,
         needs_placement: false,
+        of_zones: false,
         run: |_| Err(Status::INVALID_OPCODE),
     };
 
     fn is_there(&self, about: &About) -> bool {
-        (about.trims_to_zeros || !self.needs_zeros) && (about.placement.is_some() || !self.needs_placement)
+        (about.trims_to_zeros || !self.needs_zeros)
+            && (about.placement.is_some() || !self.needs_placement)
+            && (about.zoning.is_some() || !self.of_zones)
     }
 }
 
@@ -87,7 +93,7 @@ commands! {
     admin: get_log_page, identify, abort, set_features, get_features, async_event_request, namespace_management,
         namespace_attachment, keep_alive, format_nvm, sanitize, directive_send, directive_receive;
     io: read, write, flush, compare, write_zeroes, dataset_management, verify, copy, io_management_receive,
-        io_management_send;
+        io_management_send, zone_append, zone_management_send, zone_management_receive;
     function: create_io_submission_queue, create_io_completion_queue, delete_io_submission_queue, delete_io_completion_queue,
         doorbell_buffer_config;
 }
@@ -132,6 +138,24 @@ pub enum Op {
     WriteZeroes(bool),
     /// Read, and return nothing.
     Verify,
+    /// Store the data of the command at the write pointer of the zone that begins here, and return where.
+    Append,
+    /// Open the zone that begins here, until it is closed.
+    OpenZone,
+    /// Close that zone.
+    CloseZone,
+    /// Write no more to that zone.
+    FinishZone,
+    /// Forget what that zone holds.
+    ResetZone,
+}
+
+impl Op {
+    /// Whether it stores the data of the command.
+    #[must_use]
+    pub fn stores_data(self) -> bool {
+        matches!(self, Self::Write | Self::Append)
+    }
 }
 
 /// What becomes of a command.
@@ -211,11 +235,12 @@ fn lists(queue: u16, controller: &Controller) -> [&'static [Command]; 2] {
     if queue == 0 { [ADMIN, more] } else { [IO, &[]] }
 }
 
-/// Log page 05h.
-pub(crate) fn effects_log(controller: &Controller, about: &About) -> Vec<u8> {
+/// Log page 05h, of a command set.
+pub(crate) fn effects_log(controller: &Controller, about: &About, set: u8) -> Vec<u8> {
     let mut out = vec![0; 4096];
+    let is_of = |command: &&Command| command.is_there(about) && (set == zones::COMMAND_SET || !command.of_zones);
     for (queue, begins) in [(0, 0), (1, 1024)] {
-        for command in lists(queue, controller).into_iter().flatten().filter(|command| command.is_there(about)) {
+        for command in lists(queue, controller).into_iter().flatten().filter(is_of) {
             let effects = command.effects | effects::SUPPORTED;
             put(&mut out, begins + 4 * usize::from(command.opcode), &effects.to_le_bytes());
         }
@@ -331,6 +356,56 @@ impl Call<'_> {
             let (identifier, nsid, handle) = (Some(identifier), Some(nsid), handle.into());
             placement.note(placement::Event { kind, at_ns, identifier, nsid, handle, moved: None });
         }
+    }
+
+    /// The zones of the drive.
+    fn zoned(&mut self) -> Result<&mut dyn Zoned, Status> {
+        self.media.zoned().ok_or(Status::INTERNAL)
+    }
+
+    /// A zone.
+    fn zone(&mut self, number: u32) -> Result<Zone, Status> {
+        self.zoned()?.zone(number).map_err(|error| status_of(&error, false))
+    }
+
+    /// The zone that holds a logical block, and whether it begins there.
+    fn zone_of(&self, zoning: &Zoning, block: u64) -> Result<(u32, bool), Status> {
+        let namespace = self.namespace()?;
+        let blocks = zoning.size.0 >> namespace.shift();
+        if block >= namespace.blocks() {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        Ok((u32::try_from(block / blocks).expect("zones have 32-bit numbers"), block.is_multiple_of(blocks)))
+    }
+
+    /// The zones of a zoned namespace, whose commands come only where there is one.
+    fn zoning(&self) -> Result<Zoning, Status> {
+        self.subsystem.about.zoning.ok_or(Status::INVALID_OPCODE)
+    }
+
+    /// What is asked, if nothing is read of a zone that is offline. On drives without zones it is.
+    fn readable(&mut self, outcome: Outcome) -> Result<Outcome, Status> {
+        if self.subsystem.about.zoning.is_some() { self.readable_in_zones(outcome) } else { Ok(outcome) }
+    }
+
+    #[cold]
+    fn readable_in_zones(&mut self, outcome: Outcome) -> Result<Outcome, Status> {
+        let zone_bytes = self.zoning()?.size.0;
+        let reads = match &outcome {
+            Outcome::Io(io) => std::slice::from_ref(io),
+            Outcome::Several(ios) | Outcome::Compare(ios) => ios,
+            Outcome::Copy(copying) => &copying.reads,
+            _ => &[],
+        };
+        for io in reads {
+            let zones = io.offset / zone_bytes..(io.offset + u64::from(io.bytes)).div_ceil(zone_bytes);
+            for number in zones {
+                if self.zone(u32::try_from(number).unwrap_or(u32::MAX))?.state == ZoneState::Offline {
+                    return Err(Status::ZONE_OFFLINE);
+                }
+            }
+        }
+        Ok(outcome)
     }
 
     fn controller(&mut self) -> Result<&mut Controller, Status> {

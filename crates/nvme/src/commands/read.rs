@@ -5,6 +5,9 @@ use super::{Command, Op};
 pub(super) const COMMAND: Command = Command {
     opcode: 0x02,
     name: "Read",
-    run: |call| Ok(call.range_with_data(call.namespace()?, false)?.asks(Op::Read, false)),
+    run: |call| {
+        let asked = call.range_with_data(call.namespace()?, false)?.asks(Op::Read, false);
+        call.readable(asked)
+    },
     ..Command::BARE
 };

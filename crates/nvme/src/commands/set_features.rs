@@ -18,12 +18,17 @@ pub(super) struct Feature {
     pub is_kept: bool,
     /// Whether it needs a drive that places data by handle.
     needs_placement: bool,
+    /// Whether it needs a drive with several command sets.
+    needs_zones: bool,
 }
 
 impl Feature {
     /// The feature of an identifier.
     pub fn find(id: u8, call: &Call<'_>) -> Result<&'static Self, Status> {
-        let is_there = |feature: &&Self| !feature.needs_placement || call.subsystem.placement.is_some();
+        let is_there = |feature: &&Self| {
+            (!feature.needs_placement || call.subsystem.placement.is_some())
+                && (!feature.needs_zones || call.subsystem.about.zoning.is_some())
+        };
         FEATURES.iter().find(|feature| feature.id == id).filter(is_there).ok_or(Status::INVALID_FIELD)
     }
 }
@@ -42,8 +47,8 @@ pub(super) mod id {
 }
 
 const fn feature(id: u8, default: u32, allowed: u32) -> Feature {
-    let (of_namespace, is_kept, needs_placement) = (id == id::RECOVERY, false, false);
-    Feature { id, default, allowed, can_change: true, of_namespace, is_kept, needs_placement }
+    let (of_namespace, is_kept, needs_placement, needs_zones) = (id == id::RECOVERY, false, false, false);
+    Feature { id, default, allowed, can_change: true, of_namespace, is_kept, needs_placement, needs_zones }
 }
 
 /// A feature of placement, with a value of its own making.
@@ -67,6 +72,7 @@ pub(super) const FEATURES: &[Feature] = &[
     feature(id::KEEP_ALIVE, 0, u32::MAX), // milliseconds
     feature(id::HOST_BEHAVIOR, 0, 0),
     feature(0x17, 0, 1), // sanitize: how a wish that can't be met is answered
+    Feature { needs_zones: true, ..feature(0x19, 0, 0) }, // which command sets: the one combination
     of_placement(id::PLACEMENT, false),
     of_placement(id::PLACEMENT_EVENTS, true),
     Feature { can_change: false, ..feature(id::HOST_IDENTIFIER, 0, 0) }, // Connect sets it

@@ -6,6 +6,9 @@ pub(super) const COMMAND: Command = Command {
     opcode: 0x0c,
     name: "Verify",
     optional: 1 << 7,
-    run: |call| Ok(call.range()?.asks(Op::Verify, false)),
+    run: |call| {
+        let asked = call.range()?.asks(Op::Verify, false);
+        call.readable(asked)
+    },
     ..Command::BARE
 };

@@ -1,6 +1,8 @@
 //! Write Zeroes (NVM Command Set 1.1, section 3.3.8).
 
 use super::{Command, Op, effects};
+use crate::wire::identify::ZEROES_MAX;
+use crate::wire::{HOST_PAGE, Status};
 
 /// Dword 12, bit 25: the blocks may be deallocated.
 const DEALLOCATE: u32 = 1 << 25;
@@ -15,6 +17,10 @@ pub(super) const COMMAND: Command = Command {
         call.check_writable()?;
         let may_deallocate = call.sqe.dword(12) & DEALLOCATE != 0 && call.subsystem.about.trims_to_zeros;
         let zeroes = Op::WriteZeroes(may_deallocate);
+        let is_zoned = call.subsystem.about.zoning.is_some();
+        if is_zoned && call.sqe.blocks() << call.namespace()?.shift() > (HOST_PAGE << ZEROES_MAX) as u64 {
+            return Err(Status::INVALID_FIELD);
+        }
         let outcome = call.range()?.placed(placing).asks(zeroes, call.is_durable());
         call.note_placing(placing);
         Ok(outcome)

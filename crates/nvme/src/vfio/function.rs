@@ -201,7 +201,7 @@ impl Function {
     pub fn tell_events<H: Host>(&mut self, queues: &mut Queues<H>, subsystem: &mut Subsystem) {
         let Some(controller) = subsystem.controller_mut(self.place.controller) else { return };
         while let Some((cid, event)) = controller.next_event() {
-            let (result, status) = event.map_or_else(|status| (0, status), |event| (u64::from(event), Status::SUCCESS));
+            let (result, status) = event.map_or_else(|status| (0, status), |event| (event, Status::SUCCESS));
             queues.complete(0, cid, result, status);
         }
     }
@@ -417,7 +417,10 @@ impl Function {
         controller.set_property(at::CC, 4, u64::from(value));
         let has = |bits: u32| (before & bits != 0, value & bits != 0);
         match (has(config::ENABLE), has(config::SHUTDOWN)) {
-            ((false, true), _) => self.start(queues, value),
+            ((false, true), _) => {
+                let choices = config::CHOICES & !controller.command_sets();
+                self.start(queues, value, choices);
+            }
             ((true, false), _) => self.stop(queues),
             ((true, true), (false, true)) => self.shut_down(queues),
             _ => {}
@@ -425,14 +428,15 @@ impl Function {
     }
 
     /// The host enables the controller: there is an admin queue, if what it needs is right.
-    fn start<H: Host>(&mut self, queues: &mut Queues<H>, config: u32) {
+    /// Of what it may choose, only the command set is left to it, where there are several.
+    fn start<H: Host>(&mut self, queues: &mut Queues<H>, config: u32, choices: u32) {
         queues.reset();
         let [aqa, asq, acq] = self.admin;
         let (submission, completion) = ((aqa & 0xfff) as u32 + 1, (aqa >> 16 & 0xfff) as u32 + 1);
         let is_aligned = asq.is_multiple_of(HOST_PAGE as u64) && acq.is_multiple_of(HOST_PAGE as u64);
         let most = u32::from(crate::subsystem::QUEUE_MAX);
         let fits = |size: &u32| (registers::QUEUE_MIN..=most).contains(size);
-        if config & config::CHOICES != 0 || !is_aligned || ![submission, completion].iter().all(fits) {
+        if config & choices != 0 || !is_aligned || ![submission, completion].iter().all(fits) {
             queues.is_fatal = true;
             return;
         }
@@ -586,12 +590,13 @@ fn bytes_of(subsystem: &Subsystem, queue: u16, sqe: &Sqe) -> usize {
         (0, _) if commands::FUNCTION.iter().any(|command| command.opcode == opcode) => 0,
         (0, _) if opcode & 3 != 0 => HOST_PAGE,
         (0, _) => 0,
-        (_, 0x01 | 0x02 | 0x05) => {
+        (_, 0x01 | 0x02 | 0x05 | 0x7d) => {
             // A namespace that is not there is refused by the command, whatever comes with it.
             let shift = subsystem.namespaces().get(sqe.nsid()).map_or(0, crate::namespace::Namespace::shift);
             usize::try_from(sqe.blocks() << shift).unwrap_or(usize::MAX)
         }
         (_, 0x09) => ((sqe.dword(10) & 0xff) as usize + 1) * 16, // ranges of Dataset Management
+        (_, 0x7a) => usize::try_from((u64::from(sqe.dword(12)) + 1) * 4).unwrap_or(usize::MAX), // a report of zones
         (_, 0x12) => usize::try_from((u64::from(sqe.dword(11)) + 1) * 4).unwrap_or(usize::MAX), // units of placement
         (_, 0x1d) => ((sqe.dword(10) >> 16) as usize + 1) * 2,   // placement identifiers
         (_, 0x19) => ((sqe.dword(12) & 0xff) as usize + 1) * 32, // those of Copy

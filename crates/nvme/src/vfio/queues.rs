@@ -412,6 +412,11 @@ impl<H: Host> Queues<H> {
         &mut self.found
     }
 
+    /// An append of so many bytes went to a place so many bytes behind the start of its zone. [`Queues::ended`] follows.
+    pub fn appended(&mut self, flight: u32, behind: u64, bytes: u32) {
+        self.flights.appended(flight, behind, bytes);
+    }
+
     /// A request of a command has ended, with a status.
     pub fn ended(&mut self, at: u32, status: Status) {
         let Landing { queue, number, .. } = self.flights.get(at).with;
@@ -419,7 +424,8 @@ impl<H: Host> Queues<H> {
         // Nothing follows on a command whose queue is gone.
         let status = if is_there { status } else { Status::ABORTED };
         let Self { flights, next, .. } = self;
-        let Some(Over { sqe, mut status, data, with }) = flights.ended(at, status, |ready| next.push(ready)) else {
+        let Some(Over { sqe, mut status, result, data, with }) = flights.ended(at, status, |ready| next.push(ready))
+        else {
             return;
         };
         if self.shutdown == Some(at) {
@@ -432,7 +438,7 @@ impl<H: Host> Queues<H> {
             let found = data.as_ref().unwrap_or(&self.found);
             status = with.places.write(&self.host, found).map_or_else(Status::from, |()| status);
         }
-        self.complete(queue, sqe.cid(), 0, status);
+        self.complete(queue, sqe.cid(), result, status);
         if !status.is_ok() {
             self.failed.push((queue, sqe, status));
         }

@@ -1,6 +1,7 @@
 //! The structures that Identify returns (Base 2.1, section 5.1.13; NVM Command Set 1.1, section 4.1.5).
 
-use super::{HOST_PAGE, put, put_text};
+use super::{HOST_PAGE, put, put_text, zones};
+use flashwright_block::Zoning;
 
 /// Bytes of every structure.
 pub const BYTES: usize = 4096;
@@ -18,6 +19,8 @@ pub const ELPE: u8 = 63;
 pub const RANGE_BYTES_MAX: u64 = 1 << 30;
 /// Ranges of a Dataset Management command that are looked at: a limit tells fewer than the 256 that fit.
 pub const RANGES_MAX: u8 = 255;
+/// The longest Write Zeroes on a zoned namespace, as a power of two of [`super::HOST_PAGE`]: 32 MiB, which reach the drive as one write.
+pub const ZEROES_MAX: u8 = 13;
 /// Source ranges of a Copy command, which fill a page of the host's memory.
 pub const COPY_RANGES_MAX: u8 = 128;
 
@@ -54,6 +57,8 @@ pub struct ControllerFacts<'a> {
     pub sanitize: u32,
     /// Whether the drive places data by handle.
     pub places_data: bool,
+    /// Whether it has zones.
+    pub has_zones: bool,
 }
 
 impl ControllerFacts<'_> {
@@ -67,7 +72,8 @@ impl ControllerFacts<'_> {
         out[77] = MDTS;
         put(&mut out, 78, &self.id.to_le_bytes());
         put(&mut out, 80, &VERSION.to_le_bytes());
-        put(&mut out, 92, &(1u32 << 8).to_le_bytes()); // OAES: changed namespaces
+        let notices = if self.has_zones { zones::CHANGED_NOTICES } else { 0 };
+        put(&mut out, 92, &(1 << 8 | notices).to_le_bytes()); // OAES: changed namespaces, and changed zones
         // CTRATT: host identifiers of 128 bits; endurance groups; keep-alive that any command renews; namespace granularity; data
         // placement.
         let attributes = 1u32 | 1 << 4 | 1 << 6 | 1 << 7 | u32::from(self.places_data) << 19;
@@ -132,6 +138,8 @@ pub struct NamespaceFacts {
     pub is_shared: bool,
     /// Never the same for two namespaces.
     pub nguid: [u8; 16],
+    /// Its zones, if it has any.
+    pub zoning: Option<Zoning>,
 }
 
 impl NamespaceFacts {
@@ -140,16 +148,18 @@ impl NamespaceFacts {
     pub fn structure(&self) -> Vec<u8> {
         let mut out = vec![0; BYTES];
         put(&mut out, 0, &self.blocks.to_le_bytes());
-        put(&mut out, 8, &self.blocks.to_le_bytes());
-        put(&mut out, 16, &self.used.to_le_bytes());
         let shift = self.formats[usize::from(self.format)];
+        let writable = self.zoning.map_or(self.blocks, |zoning| zoning.writable().0 >> shift);
+        put(&mut out, 8, &writable.to_le_bytes());
+        put(&mut out, 16, &self.used.to_le_bytes());
         let preferred = u16::try_from((self.page_bytes >> shift).max(1) - 1).unwrap_or(0);
         let is_whole = self.page_bytes.is_multiple_of(1 << shift);
         out[24] = 1 << 1 | if is_whole { 1 << 4 } else { 0 }; // NSFEAT: untorn writes of its own; preferred sizes
         out[26] = self.format;
         out[30] = u8::from(self.is_shared); // NMIC
         // DLFEAT: deallocated blocks read as zeros, and Write Zeroes may deallocate.
-        out[33] = if self.trims_to_zeros { 1 | 1 << 3 } else { 0 };
+        // What a zone has not been written reads as zeros, too.
+        out[33] = if self.trims_to_zeros { 1 | 1 << 3 } else { u8::from(self.zoning.is_some()) };
         // What a loss of power leaves whole (NAWUPF), commands that meet do too (NAWUN), within the same boundaries (NABSN, NABSPF).
         // All count from 0, and 0 stands for the one block of the controller, or for no boundary.
         let untorn = self.untorn_bytes.map_or(HOST_PAGE << MDTS, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -183,7 +193,7 @@ impl NamespaceFacts {
         out
     }
 
-    /// CNS 03h (Base, figure 316): identifiers, and that it belongs to the NVM command set.
+    /// CNS 03h (Base, figure 316): identifiers, and the command set that it belongs to.
     #[must_use]
     pub fn descriptors(&self) -> Vec<u8> {
         let mut out = vec![0; BYTES];
@@ -191,7 +201,8 @@ impl NamespaceFacts {
         put(&mut out, 4, &self.nguid);
         put(&mut out, 20, &[3, 16, 0, 0]); // UUID
         put(&mut out, 24, &self.nguid);
-        put(&mut out, 40, &[4, 1, 0, 0]); // CSI: 00h
+        let set = if self.zoning.is_some() { zones::COMMAND_SET } else { 0 };
+        put(&mut out, 40, &[4, 1, 0, 0, set]); // CSI
         out
     }
 }
@@ -224,8 +235,9 @@ pub fn granularity(bytes: u64) -> Vec<u8> {
 
 /// CNS 06h of the NVM command set (figure 119): limits of what moves no data.
 #[must_use]
-pub fn nvm_controller() -> Vec<u8> {
+pub fn nvm_controller(has_zones: bool) -> Vec<u8> {
     let mut out = vec![0; BYTES];
+    out[1] = if has_zones { ZEROES_MAX } else { 0 }; // WZSL
     // Namespaces may have blocks of different sizes; that of the largest blocks is a limit for all.
     let blocks = u32::try_from(RANGE_BYTES_MAX >> 12).expect("a GiB has few blocks");
     out[3] = RANGES_MAX; // DMRL

@@ -1,12 +1,13 @@
 //! The bytes of NVMe: queue entries, statuses, and little-endian fields.
 //!
 //! After NVM Express Base 2.1: submission queue entry (figure 91), completion queue entry (figures 98 to 100), status codes
-//! (figures 101 to 105).
+//! (figures 101 to 105). Of zones, after Zoned Namespace Command Set 1.2.
 
 pub mod identify;
 pub mod log;
 pub mod pdu;
 pub mod placement;
+pub mod zones;
 
 use flashwright_block::IoError;
 
@@ -244,6 +245,14 @@ impl Status {
     pub const CONNECT_BUSY: Self = Self::passing(1, 0x81);
     pub const CONNECT_PARAMETERS: Self = Self::of(1, 0x82);
     pub const CONNECT_HOST: Self = Self::of(1, 0x84);
+    pub const ZONE_BOUNDARY: Self = Self::of(1, 0xb8);
+    pub const ZONE_FULL: Self = Self::of(1, 0xb9);
+    pub const ZONE_READ_ONLY: Self = Self::of(1, 0xba);
+    pub const ZONE_OFFLINE: Self = Self::of(1, 0xbb);
+    pub const ZONE_INVALID_WRITE: Self = Self::of(1, 0xbc);
+    pub const TOO_MANY_ACTIVE_ZONES: Self = Self::of(1, 0xbd);
+    pub const TOO_MANY_OPEN_ZONES: Self = Self::of(1, 0xbe);
+    pub const ZONE_TRANSITION: Self = Self::of(1, 0xbf);
     pub const WRITE_FAULT: Self = Self::of(2, 0x80);
     pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
     pub const COMPARE_FAILED: Self = Self::of(2, 0x85);
@@ -265,6 +274,7 @@ pub fn status_of(error: &IoError, writes: bool) -> Status {
         IoError::ReadOnly { .. } => Status::WRITE_PROTECTED,
         IoError::WornOut { .. } => Status::WRITE_FAULT,
         IoError::PowerOff => Status::POWER_LOSS,
+        IoError::Zone(error) => zones::status_of(error.rule),
         IoError::Device(_) if writes => Status::WRITE_FAULT,
         IoError::Device(_) => Status::UNRECOVERED_READ,
         _ => Status::INTERNAL,

@@ -485,7 +485,13 @@ fn greet(uri: &Uri) -> Result<(Stream, Terms, Queue), Broken> {
     let facts = admin.identify(0x01, 0)?;
     let nsid = u32_at(&admin.identify(0x02, 0)?, 0);
     if nsid == 0 {
-        return said("found a subsystem without a namespace", "");
+        let has_others = capabilities >> 43 & 1 == 1;
+        let hint = if has_others {
+            "namespaces of other command sets than NVM, such as those with zones, are not used"
+        } else {
+            ""
+        };
+        return said("found a subsystem without a namespace", hint);
     }
     let namespace = admin.identify(0x00, nsid)?;
     let format = usize::from(namespace[26] & 0xf | namespace[26] >> 1 & 0x30);

@@ -196,6 +196,14 @@ impl CrashTest {
         if !config.recovery.can_mount() {
             return Err(CrashError::NotKept { path: recording.path });
         }
+        let scheme = config.ftl.scheme;
+        if scheme.writes_in_order() {
+            let name = scheme.listed().name;
+            let what = format!(
+                "ftl.scheme: found {name:?}, expected a scheme that takes writes in any order: recordings know no zones"
+            );
+            return Err(CrashError::Drive(what));
+        }
         let precondition: Precondition = recording.about.precondition.parse().map_err(|error: String| drive(&error))?;
         let live =
             LiveRun::new(&config, Seed(recording.about.seed), precondition, || false).map_err(|error| drive(&error))?;

@@ -13,7 +13,7 @@ use crate::report::{Cost, Ended, LiveFigures, RunReport};
 use crate::warnings;
 use flashwright_block::{
     BlockDevice, Bytes, Completion, DeviceInfo, HoldsData, IoError, MOVES_MAX, Moved, Nanos, Placed, Placement,
-    Request, RequestClass, RequestKind, SECTOR_BYTES, Seed, SourceError, Tag,
+    Request, RequestClass, RequestKind, SECTOR_BYTES, Seed, SourceError, Tag, Zone, Zoned, Zoning,
 };
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
@@ -61,7 +61,8 @@ impl LiveRun {
     ///
     /// # Errors
     /// [`RunError::Ssd`] with every validation error of the configuration, and if it puts a scheduler before the drive,
-    /// which only [`crate::Proxied`] does for devices that are served, or has zones; [`RunError::Source`] for a precondition that plays a workload; [`RunError::Precondition`].
+    /// which only [`crate::Proxied`] does for devices that are served; [`RunError::Source`] for a precondition that plays a workload;
+    /// [`RunError::Precondition`].
     pub fn new(
         config: &DriveConfig,
         seed: Seed,
@@ -93,14 +94,6 @@ impl LiveRun {
                 names.join("+")
             );
             return refuse("host.scheduler", what);
-        }
-        let scheme = config.ftl.scheme;
-        if scheme.writes_in_order() {
-            let what = format!(
-                "found {:?}, expected a scheme that takes writes in any order: clients are not told of zones; `simulate` plays them",
-                scheme.listed().name
-            );
-            return refuse("ftl.scheme", what);
         }
         Ok(())
     }
@@ -368,6 +361,25 @@ impl BlockDevice for LiveRun {
     }
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         self.placement.is_some().then_some(self)
+    }
+    fn zoned(&mut self) -> Option<&mut dyn Zoned> {
+        if self.ssd().has_zones() { Some(self) } else { None }
+    }
+}
+
+impl Zoned for LiveRun {
+    fn zoning(&self) -> Zoning {
+        self.ssd().zoning()
+    }
+    fn zone(&self, number: u32) -> Result<Zone, IoError> {
+        self.ssd().zone(number)
+    }
+    fn retire(&mut self, number: u32) -> Result<(), IoError> {
+        self.check_image().map_err(IoError::Device)?;
+        self.run.machine.ssd_mut().retire(number)
+    }
+    fn take_failed(&mut self) -> Vec<u32> {
+        self.run.machine.ssd_mut().take_failed()
     }
 }
 

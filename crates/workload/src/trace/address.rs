@@ -15,7 +15,7 @@
 //! touch pages: the untouched pages that it covers are left out. `compact` and `scale` take a first pass over the trace.
 
 use super::footprint::Footprint;
-use flashwright_block::{Bytes, Passes, Request, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
+use flashwright_block::{Bytes, Passes, Request, RequestClass, RequestKind, RequestSource, SECTOR_BYTES, SourceError};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -357,6 +357,8 @@ impl<S: RequestSource> Mapped<S> {
         }
         let before = self.ready.len();
         match self.map {
+            // Zones stay where they are.
+            _ if request.kind.class() == RequestClass::Manage => self.reject(request)?,
             AddressMap::Reject => self.reject(request)?,
             AddressMap::WrapFew | AddressMap::Wrap => self.wrap(request)?,
             AddressMap::Compact | AddressMap::Scale { .. } => self.keep_order(request)?,

@@ -166,14 +166,54 @@ pub fn convert(
     format: &str,
     label: &TraceLabel,
 ) -> Result<ConvertReport, TraceError> {
+    convert_part(from, to, options, format, label, &Part::default())
+}
+
+/// Which requests of a trace are written, and with which placement handles.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Requests that are left out, from the beginning of the trace.
+    pub skip: u64,
+    /// First sectors in rising order, each with the handle of the requests that begin there or after it, up to the next. Requests
+    /// before the first of them keep what they have.
+    pub handles: Vec<(u64, u16)>,
+}
+
+impl Part {
+    fn handle(&self, request: &Request) -> u16 {
+        let after = self.handles.partition_point(|(first_sector, _)| *first_sector <= request.first_sector);
+        let found = after.checked_sub(1).and_then(|at| self.handles.get(at));
+        found.map_or(request.stream, |(_, handle)| *handle)
+    }
+}
+
+/// As [`convert`], of a part of the trace.
+///
+/// # Errors
+/// [`TraceError`]; `to` is then unchanged.
+pub fn convert_part(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    options: &TraceOptions,
+    format: &str,
+    label: &TraceLabel,
+    part: &Part,
+) -> Result<ConvertReport, TraceError> {
+    if let Some(pair) = part.handles.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+        let found = format!("sector {} before {}", pair[0].0, pair[1].0);
+        return Err(TraceError::Option { option: "handles", found, expected: "first sectors in rising order" });
+    }
     let target = formats::find(format)?;
     writing(target)?;
     let mut reader = TraceReader::open(from.as_ref(), options)?;
-    let about = about(&reader, options, label);
+    let about = about(&reader, options, label, part);
     let mut writer = TraceWriter::begin(to.as_ref(), target, &about)?;
-    let mut batch = Vec::with_capacity(devices::BATCH);
+    let (mut batch, mut skip) = (Vec::with_capacity(devices::BATCH), part.skip);
     while reader.read(&mut batch, devices::BATCH)? > 0 {
-        batch.iter().try_for_each(|request| writer.write(request))?;
+        for request in batch.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)) {
+            writer.write(&Request { stream: part.handle(request), ..*request })?;
+        }
+        skip = skip.saturating_sub(batch.len() as u64);
         batch.clear();
     }
     let mut report = writer.finish()?;
@@ -196,7 +236,8 @@ pub(crate) fn noted(said: &str, done: &[String], doubts: &[Doubt]) -> String {
     all.join("; ")
 }
 
-fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel) -> About {
+fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel, part: &Part) -> About {
+    let whole = options.layout == Layout::Concatenate && options.keeps_places() && part.skip == 0;
     let or = |given: &str, found: &str| if given.is_empty() { found.to_owned() } else { given.to_owned() };
     let devices = (reader.devices().into_iter()).map(|device| KnownDevice {
         name: device.name,
@@ -207,8 +248,9 @@ fn about(reader: &TraceReader, options: &TraceOptions, label: &TraceLabel) -> Ab
         label: or(&label.label, reader.label()),
         note: noted(&or(&label.note, reader.note()), reader.notes(), reader.doubts()),
         origin: or(&label.origin, reader.origin()),
-        // Overlaid devices share their addresses, and copies and ranges have others: afterwards they are one.
-        devices: (options.layout == Layout::Concatenate && options.keeps_places()).then(|| devices.collect()),
+        // Overlaid devices share their addresses, copies and ranges have others, and a part has fewer requests: afterwards they are
+        // one.
+        devices: whole.then(|| devices.collect()),
         ..About::default()
     }
 }

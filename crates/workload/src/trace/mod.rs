@@ -52,7 +52,7 @@ mod window;
 
 pub(crate) use address::PageHasher;
 pub use address::{AddressMap, MapError, MapReport, Mapped, WRAPPED_MAX};
-pub use convert::{ConvertReport, TraceLabel, TraceWriter, convert};
+pub use convert::{ConvertReport, Part, TraceLabel, TraceWriter, convert, convert_part};
 pub use detect::detect;
 pub use error::TraceError;
 pub use footprint::Footprint;

@@ -3,7 +3,7 @@
 use super::error::TraceError;
 use super::input::Input;
 use super::order::TimeBase;
-use flashwright_block::{RequestKind, SECTOR_BYTES};
+use flashwright_block::{RequestClass, RequestKind, SECTOR_BYTES};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::io::{self, Write};
@@ -140,10 +140,11 @@ pub(crate) struct Sink<'a> {
 }
 
 impl Sink<'_> {
-    /// Adds a request; a request of length zero (except flushes) is only counted.
+    /// Adds a request; a request of length zero, except flushes and the management of zones, is only counted.
     #[inline]
     pub(crate) fn push(&mut self, record: Record) {
-        if record.sectors == 0 && record.kind != RequestKind::Flush {
+        let may_be_empty = || matches!(record.kind.class(), RequestClass::Barrier | RequestClass::Manage);
+        if record.sectors == 0 && !may_be_empty() {
             self.tally.empty += 1;
         } else {
             self.records.push(record);

@@ -5,18 +5,32 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
 
-from .judging import MARKINGS, Amplification, U, ordering, points, readings, reductions
+from .judging import (
+    MARKINGS,
+    PER_LIST_USED,
+    Amplification,
+    U,
+    ordering,
+    points,
+    readings,
+    reductions,
+)
 from .runs import D30, D70, FIFO, PER_LIST, SKEWED, UNIFORM, WINDOWED, Z80, Z95
 
 
-def closed_form(u: float) -> float:
-    """FIFO's amplification under uniform writes."""
+def closed_form(u: float, static: float = 0.0) -> float:
+    """FIFO's amplification under uniform writes of all data but a `static` share, which is never written again.
+
+    In one turn of the queue each page is written once, a share x of them for cleaning: all static ones, and those
+    dynamic ones that the host has not written meanwhile.
+    """
     x = 0.0
     for _ in range(10_000):
-        x = math.exp(-(1 - x) / u)
+        x = static * u + (1 - static * u) * math.exp(-(1 - x) / (u * (1 - static)))
     return 1 / (1 - x)
 
 
@@ -54,7 +68,13 @@ def m1(found: Found) -> Answer:
     }
     grows = all(a < b for line in gaps.values() for a, b in itertools.pairwise(line))
     grows &= all(a < b for a, b in zip(*gaps.values(), strict=True))
-    unused = max(abs(each) for each in excess[D30]) <= 0.05 and min(excess[D70]) > -0.02
+    # FIFO can't use static data: with them it comes to what theory has, and not below uniform writes.
+    beside = {
+        load: [wa(load, u, FIFO) / closed_form(u, static) - 1 for u in wa.at]
+        for static, load in ((0.3, D30), (0.7, D70))
+    }
+    astray = max(abs(each) for values in beside.values() for each in values)
+    unused = astray <= 0.03 and min(min(values) for values in excess.values()) > -0.02
     plots = [
         Plot(
             f"Figure 1({panel}): FIFO, {100 * static:.0f} % static",
@@ -80,9 +100,14 @@ def m1(found: Found) -> Answer:
     ours = (
         f"At u = {told(wa.at, 'g')}: mixed FIFO above uniform writes by {over[D30]} % (30 % static) and {over[D70]} % "
         f"(70 %); mixed over ideal {told(gaps[0.3], '.2f')} and {told(gaps[0.7], '.2f')} times; ideal within "
-        f"{100 * off:.1f} % of the closed form."
+        f"{100 * off:.1f} % of the closed form, mixed within {100 * astray:.1f} % of the one with a static class."
     )
     return Answer(Verdict.of(grows and unused and off <= 0.03, direction=grows), ours, plots=plots)
+
+
+# "Nearly the same": theory (the mean fields of docs/explanation/validation.md) has 7.4 % between FIFO and greedy at 0.9
+# with 64 pages a block.
+NEARLY = 0.10
 
 
 @claim("M2", "M18", needs=("curves", "greedy"))
@@ -99,7 +124,7 @@ def near_greedy(found: Found) -> dict[str, Answer]:
         ]
         ours = ", ".join(f"{100 * x:.1f} % (u = {u})" for u, x in zip(full, over, strict=True))
         answers[id_] = Answer(
-            Verdict.of(max(over) <= 0.07, direction=max(over) <= 0.15),
+            Verdict.of(max(over) <= NEARLY, direction=max(over) <= 0.15),
             f"{name} above greedy by {ours}.",
             plots=[Plot("Uniform writes", U, "write amplification", lines)],
         )
@@ -172,7 +197,7 @@ def m6(found: Found) -> Answer:
             verdict,
         )
     answer = readings(told, "Marking below both at", plots=figure_3(found))
-    return Answer(answer.verdict, answer.ours + wa.stalls(), plots=answer.plots)
+    return replace(answer, ours=answer.ours + wa.stalls())
 
 
 @claim("M7", needs="curves")
@@ -274,11 +299,17 @@ def m12(found: Found) -> Answer:
             )
             for name, p in (("p(u) of Table I", "table"), ("p = 1", "always"))
         ]
-    pairs = [(value["share", u, "table"], value["share", u, "always"]) for u in (0.8, 0.9)]
-    return Answer(
-        Verdict.of(
+
+    def verdict(rotate: str) -> Verdict:
+        pairs = [(value[rotate, u, "table"], value[rotate, u, "always"]) for u in (0.8, 0.9)]
+        return Verdict.of(
             all(b > 1.15 * a for a, b in pairs), direction=any(b > 1.05 * a for a, b in pairs)
-        ),
+        )
+
+    return Answer(
+        verdict("share"),
         f"Zipf 95/20 with p(u) and with p = 1: {'; '.join(told)}.",
         plots=[Plot("Zipf 95/20, marking per list", U, "write amplification", lines)],
+        also={"blocks fully valid go to the tail": verdict("full")},
+        used=f"{PER_LIST_USED}, blocks 75 % valid go to the tail",
     )

@@ -65,7 +65,7 @@ def m10(found: Found) -> Answer:
         abs(life[load, u, WINDOWED] / life[load, u, FIFO] - 1) < 0.05
         for load in (D30, Z80, Z95)
         for u in LIVES_AT
-    )
+    ) and all(abs(life[D70, u, WINDOWED] / life[D70, u, FIFO] - 1) >= 0.05 for u in LIVES_AT)
     for reading in MARKINGS:
         longer = [
             life[load, u, reading] > max(life[load, u, FIFO], life[load, u, WINDOWED])

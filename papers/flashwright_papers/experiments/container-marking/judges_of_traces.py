@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
 
-from .judging import MARKINGS
+from .judging import MARKINGS, PER_LIST_USED
 from .runs import EACH_LIST, FIFO, PER_LIST, TRACES, WINDOWED
 
 # Table IV: FIFO, windowed greedy, container marking.
@@ -133,6 +133,7 @@ def m14(found: Found) -> Answer:
         f"FIFO / windowed greedy / marking per list / each list: {'; '.join(told)}.",
         workload,
         plots=[plot],
+        used=PER_LIST_USED,
     )
 
 
@@ -175,4 +176,5 @@ def m15(found: Found) -> Answer:
         points=True,
     )
     verdict = Verdict.of(met, direction=most > 0)
-    return Answer(verdict, f"Against windowed greedy: {'; '.join(told)}.", workload, plots=[plot])
+    ours = f"Against windowed greedy: {'; '.join(told)}."
+    return Answer(verdict, ours, workload, plots=[plot], used=PER_LIST_USED)

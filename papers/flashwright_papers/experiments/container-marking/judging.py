@@ -59,10 +59,20 @@ def ordering(hits: Sequence[bool]) -> tuple[float, Verdict]:
     return held, Verdict.of(held >= 0.8, direction=held > 0.5)
 
 
+PER_LIST_USED, EACH_LIST_USED = "the window per list", "the window of each list"
+"""The two readings of marking's window, in words; the first decides."""
+
+
 def readings(told: Mapping[str, tuple[str, Verdict]], what: str, **how: Any) -> Answer:
     """An answer by the reading per list, with the other beside it."""
-    (mine, verdict), (other, _) = told[PER_LIST], told[EACH_LIST]
-    return Answer(verdict, f"{what}: {mine} (per list); {other} (each list).", **how)
+    (mine, verdict), (other, other_verdict) = told[PER_LIST], told[EACH_LIST]
+    return Answer(
+        verdict,
+        f"{what}: {mine} (per list); {other} (each list).",
+        also={EACH_LIST_USED: other_verdict},
+        used=PER_LIST_USED,
+        **how,
+    )
 
 
 def reductions(found: Found, loads: Sequence[str]) -> Plot:

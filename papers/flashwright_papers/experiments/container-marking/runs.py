@@ -112,6 +112,7 @@ def amplify(
     levels: int = 8,
     demotion: str = "table",
     rotate: str = "share",
+    fill: str = "sequential",
 ) -> dict[str, Any]:
     """One synthetic run: amplification over the last fifth for marking and the last half for the others."""
     told = {
@@ -126,7 +127,7 @@ def amplify(
     windows = 10 if policy in (PER_LIST, EACH_LIST) else 4
     every = drive_writes * int(blocks * PAGES * u) // windows
     try:
-        ssd = drive(policy, blocks, u, levels=levels, demotion=demotion, rotate=rotate)
+        ssd = drive(policy, blocks, u, levels=levels, demotion=demotion, rotate=rotate, fill=fill)
         run = ssd.play(
             LOADS.get(load, load), requests=every * windows, window=f"requests={every}", seed=1
         )
@@ -185,9 +186,10 @@ def replay_whole(trace: str, path: str, format: str, policy: str) -> dict[str, A
 
 
 def replay_head(trace: str, path: str, format: str, policy: str, blocks: int) -> dict[str, Any]:
-    """The head of a trace, many times over, after a million requests."""
+    """The head of a trace on a drive filled at random, many times over, after a million requests."""
     source = workloads.trace(path, format=format, addresses="wrap", repeat=HEAD_REPEATS)
-    run = drive(policy, blocks, 0.8).play(source, warmup=1_000_000, window="off", seed=1)
+    ssd = drive(policy, blocks, 0.8, fill="random")
+    run = ssd.play(source, warmup=1_000_000, window="off", seed=1)
     return {"trace": trace, "policy": policy, "write_amplification": run.write_amplification}
 
 
@@ -419,6 +421,7 @@ def traces(setting: Setting) -> list[Job]:
                     "policy": policy,
                     "blocks": 2048,
                     "drive_writes": 60,
+                    "fill": "random",
                 },
                 f"financial1 stand-in, {policy}",
             )

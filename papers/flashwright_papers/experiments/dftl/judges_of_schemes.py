@@ -121,6 +121,9 @@ def g6(found: Found) -> Answer:
         "page": False,
     }
     ours = {row["scheme"]: bool(row["full"] or row["folds"]) for row in found["schemes"]}
+    # The paper calls the gathering of a group's pages a full merge; our SuperBlock counts it as cleaning.
+    gathered = {row["scheme"]: row["clean_programs"] for row in found["schemes"]}
+    ours["superblock"] |= gathered["superblock"] > 0
     copied = {row["scheme"]: row["merge_programs"] for row in found["schemes"]}
     ram = {row["scheme"]: row["ram_bytes"] for row in found["schemes"]}
     other = [name for name, yes in printed.items() if ours[name] != yes]

@@ -45,9 +45,9 @@ def answer(
             parts.append(f"{values[0]} ({TOLD[state]}, greedy), {values[1]} (cost-benefit)")
     ours = f"{what}: {'; '.join(parts)}." + (f" {more}." if more else "")
     decides = next(each for each in DECIDES if each in told)
-    also = {
-        f"{TOLD[state]}, {victim} victims": verdict
-        for (state, victim), (_, verdict) in told.items()
-        if (state, victim) != decides
+    readings = {
+        each: f"{TOLD[state]}, {victim} victims" for each in told for state, victim in [each]
     }
-    return Answer(told[decides][1], ours, workload, plots=plots, also=also)
+    also = {readings[each]: verdict for each, (_, verdict) in told.items() if each != decides}
+    used = readings[decides]
+    return Answer(told[decides][1], ours, workload, plots=plots, also=also, used=used)

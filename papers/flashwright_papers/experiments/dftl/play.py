@@ -25,6 +25,9 @@ PAGES_PER_BLOCK = 64
 KIB_PER_PAGE = 2
 
 
+SECTORS_PER_PAGE = 4
+
+
 EXTRA = 0.03  # section 5.1: "approximately 3% of the total active region"
 
 
@@ -240,31 +243,42 @@ def compare_replayed(
 ) -> dict[str, Any]:
     """A workload that comes twice: first all of it as writes, much later as it is, and only that counts."""
     run = drive("page", pages).play(spec, requests=requests, seed=1, keep_requests=True)
+    played = requests_of(run)
+    touched = np.zeros(pages, bool)
+    for first, length in zip(played["lpn"], played["pages"], strict=True):
+        touched[first : first + length] = True
+    with tempfile.TemporaryDirectory() as scratch:
+        source = written_once(played, Path(scratch) / "twice.mqsim")
+        row = compare(workload, source, pages, "replayed", {"warmup": len(played["lpn"])}, **how)
+    return row | {"touched": float(touched.mean())}
+
+
+def requests_of(run: Any) -> dict[str, np.ndarray]:
+    """The requests of a run in order of arrival: ``arrival_ns``, ``lpn``, ``pages`` and ``read``, 0 or 1."""
     t = run.requests().sort_by("arrival_ns")
-    arrival, lpn, count = (t[c].to_numpy().astype(np.int64) for c in ("arrival_ns", "lpn", "pages"))
-    read = np.array([kind == "read" for kind in t["kind"].to_pylist()], dtype=np.int64)
+    columns = {c: t[c].to_numpy().astype(np.int64) for c in ("arrival_ns", "lpn", "pages")}
+    read = [kind == "read" for kind in t["kind"].to_pylist()]
+    return columns | {"read": np.array(read, dtype=np.int64)}
+
+
+def written_once(played: Mapping[str, np.ndarray], path: Path) -> dict[str, str]:
+    """A trace of requests that come twice, first all of them as writes and much later as they are; how to read it."""
+    arrival = played["arrival_ns"]
     later = int(arrival[-1]) + 10**16  # whatever queue the writes built up is gone by then
-    n = len(lpn)
+    n = len(arrival)
     table = pa.table(
         [
             np.concatenate((arrival, arrival + later)),
             np.zeros(2 * n, np.int64),
-            np.tile(lpn * 4, 2),
-            np.tile(count * 4, 2),
-            np.concatenate((np.zeros(n, np.int64), read)),
+            np.tile(played["lpn"] * SECTORS_PER_PAGE, 2),
+            np.tile(played["pages"] * SECTORS_PER_PAGE, 2),
+            np.concatenate((np.zeros(n, np.int64), played["read"])),
         ],
         names=list("abcde"),
     )
-    touched = np.zeros(pages, bool)
-    for first, length in zip(lpn, count, strict=True):
-        touched[first : first + length] = True
-    with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "twice.mqsim"
-        options = pyarrow.csv.WriteOptions(include_header=False, delimiter=" ")
-        pyarrow.csv.write_csv(table, path, options)
-        source = {"path": str(path), "format": "mqsim", "addresses": "wrap"}
-        row = compare(workload, source, pages, "replayed", {"warmup": n}, **how)
-    return row | {"touched": float(touched.mean())}
+    options = pyarrow.csv.WriteOptions(include_header=False, delimiter=" ")
+    pyarrow.csv.write_csv(table, path, options)
+    return {"path": str(path), "format": "mqsim", "addresses": "wrap"}
 
 
 def extra_space(
@@ -387,6 +401,7 @@ def random_overwrites(scheme: str) -> dict[str, Any]:
         "full": j["merges"]["full"],
         "folds": j["scheme"]["extra"].get("out_of_place_folds"),
         "merge_programs": j["flash"]["programs"]["merge"],
+        "clean_programs": j["flash"]["programs"]["gc"],
     }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from flashwright_papers import Job, Setting, part
 
+from .fault import faulty_fast
 from .play import (
     CELLO,
     FINANCIAL,
@@ -34,6 +35,7 @@ from .play import (
     table_on_flash,
     window,
 )
+from .release import HEAD, dftl_in_python, fast_in_python, served
 
 FINANCIAL_HEAD, WEBSEARCH_HEAD = (
     "first 10,000 requests of Financial1",
@@ -118,6 +120,25 @@ def replayed(setting: Setting) -> list[Job]:
             f"{name}, written once first",
         )
         for name in (FINANCIAL, CELLO, TPCH, WEBSEARCH)
+    ]
+
+
+@part("fault", cpu_s=(8, 32))
+def with_the_fault(setting: Setting) -> list[Job]:
+    """The same on FAST with the fault of the authors' release."""
+    return [
+        Job(
+            faulty_fast,
+            {
+                "workload": name,
+                "spec": stand_ins(setting)[name],
+                "pages": region(setting),
+                "requests": few(setting, 300_000),
+            }
+            | how(setting),
+            f"{name}, FAST with the release's fault",
+        )
+        for name in (FINANCIAL, CELLO, TPCH)
     ]
 
 
@@ -253,3 +274,25 @@ def heads(setting: Setting) -> list[Job]:
         for name, (file, kind) in HEADS.items()
         if (path := setting.trace(file)) is not None
     ]
+
+
+@part("release", cpu_s=(12, 12))
+def against_the_release(setting: Setting) -> list[Job]:
+    """The head of the trace that the authors' release has, on three schemes and their twins in Python."""
+    path = setting.trace(HEAD)
+    if path is None:
+        return []
+    drives = [
+        Job(served, {"path": path, "scheme": scheme}, f"the release's head, {scheme}")
+        for scheme in ("page", "dftl", "fast")
+    ]
+    # The release cleans when a block that it opens leaves fewer than 3, the Rust scheme one block sooner.
+    lists = [
+        Job(dftl_in_python, {"path": path, "order": order, "kept": kept}, f"DFTL's twin, {order}")
+        for order, kept in (("number", 3), ("recency", 4))
+    ]
+    logs = [
+        Job(fast_in_python, {"path": path, "missing_copy": each}, f"FAST's twin, {each}")
+        for each in (False, True)
+    ]
+    return [*drives, *lists, *logs]

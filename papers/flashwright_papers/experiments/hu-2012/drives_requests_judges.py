@@ -41,15 +41,22 @@ def d4_8(found: Found) -> Answer:
     return stable(found, PAGE_MAPPED)
 
 
+# The same density by eye, which is how the dissertation compares: another seed alone moves the ioDrive's deviation by
+# 7 %.
+DEVIATION_ALIKE = 0.2
+
+
 def stable(found: Found, drives: Sequence[str]) -> Answer:
     """Whether the phases are alike within 10 % of the range."""
     reads = {name: reads_of(found)[name][0.1] for name in drives}
     named = [each["verdict"] for each in reads.values()]
+    alike = all(
+        max(abs(later / each[key][0] - 1) for later in each[key][1:]) <= most
+        for each in reads.values()
+        for key, most in (("mean_ms", 0.1), ("deviation_ms", DEVIATION_ALIKE))
+    ) and all(max(each["distance"]) < 0.1 for each in reads.values())
     return Answer(
-        Verdict.of(
-            all(each == "stable" for each in named),
-            direction=all(each != "unpredictable" for each in named),
-        ),
+        Verdict.of(alike, direction=all(each != "unpredictable" for each in named)),
         "; ".join(
             f"{SHORT[name]} {each['verdict']}: mean {slashed(each['mean_ms'], 2)} ms, deviation "
             f"{slashed(each['deviation_ms'], 2)} ms, distance {max(each['distance']):.2f}"
@@ -143,6 +150,7 @@ def d4_11(found: Found) -> Answer:
         ),
         plots=[density_plot("intel-320", each) for each in (half, more)],
         also={"the share of reads beyond, in place of the height": Verdict.of(there and beyond)},
+        used="the height of the spikes",
     )
 
 
@@ -211,10 +219,14 @@ def d4_13(found: Found) -> Answer:
     """What size the peak takes."""
     grids = grids_of(found)
     shares = {label: [max(row) / top(each) for row in each["mb_per_s"]] for label, each in grids}
-    at_64 = grids[0][1]["size_kib"].index(64)
+    kib = grids[0][1]["size_kib"]
+    at_64 = kib.index(64)
     reached = all(each[at_64] >= 0.9 for each in shares.values())
+    # A peak that a smaller size reaches as well is not reached at 64 KiB.
+    first = all(max(each[:at_64]) < 0.9 for each in shares.values())
+    rises = all(each[at_64] > each[0] for each in shares.values())
     return Answer(
-        Verdict.of(reached, direction=all(each[at_64] > each[0] for each in shares.values())),
+        Verdict.of(reached and first, direction=rises),
         f"% of the highest bandwidth, {sizes(grids)}: "
         + "; ".join(
             f"{label} {'/'.join(f'{100 * share:.0f}' for share in each)}"
@@ -290,4 +302,5 @@ def d4_15(found: Found) -> Answer:
         also={
             "any pair that reaches 95 % of the peak": Verdict.of(min(reach) >= 0.95),
         },
+        used="the pair of least mean response among those near the peak",
     )

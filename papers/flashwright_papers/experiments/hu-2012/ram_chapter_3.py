@@ -96,10 +96,8 @@ def d3_2(found: Found) -> Answer:
         return f"{row['erases']:,} erases and {row['copies']:,} copies for {row['written']:,} pages"
 
     return Answer(
-        Verdict.of(fewer),
-        "The example itself is played by the test figure_3_2 of crates/ram/tests/gc_arm.rs, with the printed 4 and 12, "
-        f"2 and 4. Here, on a drive of 64 blocks of 4 pages: page at a time {told(single)}, GC-ARM's groups "
-        f"{told(grouped)}",
+        Verdict.of(False, direction=fewer),
+        f"On a drive of 64 blocks of 4 pages: page at a time {told(single)}, GC-ARM's groups {told(grouped)}",
     )
 
 
@@ -304,6 +302,7 @@ def d3_12(found: Found) -> Answer:
         answer.workload,
         plots=answer.plots,
         also=answer.also,
+        used=answer.used,
     )
 
 
@@ -412,6 +411,7 @@ def d3_18(found: Found) -> Answer:
         answer.workload,
         plots=answer.plots,
         also=answer.also,
+        used=answer.used,
     )
 
 

@@ -140,7 +140,8 @@ def judged(
             told.append(f"Beside it, {other.label}: {f'{text}, ' if one else ''}would be {verdict}")
     drawn = [plot for runs in every for plot in plots(runs)] if plots else []
     verdict = together(verdict for _, verdict in answers)
-    return Answer(verdict, ". ".join(told), played(every), plots=drawn, also=also)
+    used = "; ".join(each.label for each in every)
+    return Answer(verdict, ". ".join(told), played(every), plots=drawn, also=also, used=used)
 
 
 def played(every: Sequence[Runs]) -> str:

@@ -275,6 +275,7 @@ def gain_claim(
         workload=f"{name_of(deciding)}, as fast as possible",
         plots=[*zone_plots(rows, deciding, figure), size_plot(rows, deciding, figure, printed)],
         also={"a noop that merges nothing": over(unmerged)},
+        used="a noop that merges what adjoins",
     )
 
 

@@ -188,9 +188,16 @@ def k12(rows: Rows) -> Answer:
     """NoPAS-PAI gains and loses, or changes little."""
 
     def rule(found: Found) -> tuple[Verdict, str]:
-        alone = [found.gain(d, s, PAI) for d in DRIVES for s in found.sizes]
+        table = [[found.gain(d, s, PAI) for s in found.sizes] for d in DRIVES]
+        alone = [each for row in table for each in row]
+
+        def both(points: Sequence[float]) -> bool:
+            return min(points) < -LITTLE and max(points) > LITTLE
+
+        by_size = any(both(row) for row in table)
+        by_drive = any(both(column) for column in zip(*table, strict=True))
         return (
-            Verdict.of(min(alone) < 0 < max(alone) or max(map(abs, alone)) <= LITTLE),
+            Verdict.of(by_size and by_drive, direction=both(alone)),
             f"{100 * min(alone):+.1f} to {100 * max(alone):+.1f} %; a gain at {sum(g > 0 for g in alone)} and a loss "
             f"at {sum(g < 0 for g in alone)} of {len(alone)} points",
         )  # fmt: skip

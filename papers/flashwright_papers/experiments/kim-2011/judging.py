@@ -88,6 +88,10 @@ class Found:
         return float(one / other - 1)
 
 
+MAIN = "drive filled once in order; pending requests do not merge; the fitted limit on dirty memory"
+"""The main reading, in words."""
+
+
 def readings(rows: Rows) -> dict[str, Found]:
     """The main reading, and the others that were played."""
     postmark, filebench = rows.get("postmark", ()), rows.get("filebench", ())
@@ -119,4 +123,4 @@ def judged(
     verdict, ours = rule(main[1])
     text = ". ".join(part for part in (ours, more) if part)
     also = {name: rule(found)[0] for name, found in others}
-    return Answer(verdict, text, plots=plots(main[1]), also=also)
+    return Answer(verdict, text, plots=plots(main[1]), also=also, used=MAIN)

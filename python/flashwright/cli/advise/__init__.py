@@ -9,6 +9,7 @@ import typer
 from flashwright.advice.host import host_advice, profile_of_model
 from flashwright.cli.advise.hosts import host_alone_advice, read_profile
 from flashwright.cli.advise.options import BothOptions, HostOptions, SpaceOptions
+from flashwright.cli.advise.placements import PlacementOptions, by_handles
 from flashwright.cli.advise.spaces import by_runs
 from flashwright.cli.help import Command, Group
 from flashwright.cli.options import LeftOut, RunOptions, add_options
@@ -53,6 +54,27 @@ def space(
     With --host, and for a profile of a probed drive, say too what its host should do with that space.
     """
     return by_runs(device, run, output, about_host, asked)
+
+
+@app.command("placement", cls=Command)
+@add_options
+def placement(
+    device: Annotated[
+        str,
+        typer.Argument(
+            metavar="DEVICE", help="A bundled drive (`flashwright devices`) or a TOML file."
+        ),
+    ],
+    run: _RunOptions,
+    output: ResultOptions,
+    asked: PlacementOptions,
+) -> int:
+    """Say whether a load gains by flexible data placement: how many handles pay, what goes where, and what a host does.
+
+    Addresses are grouped by how soon they are written again, in the first half of a trace; its second half is played
+    with 2, 4 and 8 handles and without.
+    """
+    return by_handles(device, run, output, asked)
 
 
 @app.command("host", cls=Command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -28,6 +27,7 @@ from flashwright.simulation.ssd import Ssd
 from flashwright.simulation.warnings import gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
+from flashwright.support.cores import cores
 from flashwright.support.progress import Progress
 from flashwright.traces.workloads import Workload
 from flashwright.twin.profile import Profile
@@ -108,7 +108,7 @@ def by_runs(
             cycles=cycles,
             write_rate=rate,
             seeds=seeds,
-            jobs=jobs or os.cpu_count() or 1,
+            jobs=jobs or cores(),
             progress=lambda done, total: bar.update(Progress("measured", done, total, None, 0)),
         )
     hosted = host_advice(known, found, device=disk) if host_wanted else None
