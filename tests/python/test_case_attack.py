@@ -246,6 +246,15 @@ def test_a_command_never_writes_over_what_it_reads(command: Cli, spc: Path, smal
     assert (spc.read_text(), Path(small).read_text()) == (content, toml)
 
 
+def test_a_file_under_test_is_no_trace_and_no_output(command: Cli, spc: Path) -> None:
+    before = spc.read_bytes()
+    for more in (["--trace", spc], ["--workload", "uniform:write=1", "--json", spc]):
+        done = command("replay", spc, "--destroys-data", *more)
+        assert done.status == 2 and f"found {spc}" in done.err, done
+        assert "expected another file" in done.err or "expected two files" in done.err, done
+    assert spc.read_bytes() == before
+
+
 def test_two_outputs_never_share_a_file(command: Cli, small: str, tmp_path: Path) -> None:
     page = tmp_path / "x.html"
     for same in (page, tmp_path / "." / "x.html"):
