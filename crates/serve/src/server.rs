@@ -237,7 +237,7 @@ impl<S: Served> Server<S> {
             let (shared, pacer, seat) = (server.shared.clone(), pacer.clone(), Seat::default());
             // `Shared::enter` counts the clients of all listeners.
             server.spawn(protocol.name(), move || {
-                let talk = |stream| talk(&shared, (protocol, &seat), stream, pacer.as_deref());
+                let talk = |stream, _: &dyn Fn() -> bool| talk(&shared, (protocol, &seat), stream, pacer.as_deref());
                 serve_each(listener, &shared, ("client", usize::MAX), talk);
             })?;
         }
