@@ -129,7 +129,9 @@ def nbd_talk(draw: random.Random) -> bytes:
 
 def control_talk(draw: random.Random) -> bytes:
     name = draw.choice(["stats", "mark", "cut", "mount", "set", "snapshot", "trim-all", "x"])
-    value = draw.choice([1, None, "x", [], {}, ["gc.victim=fifo"], "\x1b", 1e308, "x" * 5000])
+    value: object = draw.choice(
+        [1, None, "x", [], {}, ["gc.victim=fifo"], "\x1b", 1e308, "x" * 5000]
+    )
     line = {"command": name, draw.choice(["text", "settings", "file", "command", "y"]): value}
     return b"".join(json.dumps(line).encode() + b"\n" for _ in range(draw.randrange(1, 4)))
 

@@ -514,7 +514,7 @@ fn greet(uri: &Uri) -> Result<(Stream, Terms, Queue), Broken> {
         power => (HOST_PAGE as u64).checked_shl(u32::from(power)).unwrap_or(TRANSFER_MAX).min(TRANSFER_MAX),
     };
     let terms = sensible(Terms {
-        bytes: u64_at(&namespace, 0).checked_mul(1 << block_shift).unwrap_or(u64::MAX),
+        bytes: u64_at(&namespace, 0).saturating_mul(1 << block_shift),
         flags: export::SEND_FLUSH | export::SEND_FUA | has(2, export::SEND_TRIM),
         minimum: 1 << block_shift,
         maximum: u32::try_from(largest).expect("a MiB at most"),
