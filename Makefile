@@ -120,9 +120,9 @@ instructions-accept: ## Take what is counted now as the limits
 
 FUZZ_SECONDS ?= 600
 
-fuzz: build ## Damaged traces, drives, saved runs and profiles: ten minutes of each, or FUZZ_SECONDS=60
+fuzz: build ## Damaged files, and damaged talk at every socket: ten minutes of each, or FUZZ_SECONDS=60
 	FLASHWRIGHT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --package flashwright-fuzz
-	FLASHWRIGHT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n 2 tests/python/test_fuzz.py
+	FLASHWRIGHT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n 2 tests/python/test_fuzz.py tests/python/test_fuzz_sockets.py
 
 bench: ## How fast a run is, as a ratio to the least work
 	$(CARGO) run --release --package flashwright-bench

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
 import socket
 import stat
 import struct
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +27,7 @@ from flashwright import CrashTest, Run, RunSettings, Ssd, Sweep, errors, workloa
 from flashwright.drive.policies import VictimPolicy
 from flashwright.serving.control import ask
 from flashwright.simulation.run_count import RUNS_MAX
+from flashwright.support.core import _core
 from flashwright.support.files import write_beside
 from nbdclient import Nbd
 
@@ -239,6 +244,15 @@ def test_a_command_never_writes_over_what_it_reads(command: Cli, spc: Path, smal
     toml = Path(small).read_text()
     assert command("simulate", small, "--requests", 10, "--json", small).status == 2
     assert (spc.read_text(), Path(small).read_text()) == (content, toml)
+
+
+def test_a_file_under_test_is_no_trace_and_no_output(command: Cli, spc: Path) -> None:
+    before = spc.read_bytes()
+    for more in (["--trace", spc], ["--workload", "uniform:write=1", "--json", spc]):
+        done = command("replay", spc, "--destroys-data", *more)
+        assert done.status == 2 and f"found {spc}" in done.err, done
+        assert "expected another file" in done.err or "expected two files" in done.err, done
+    assert spc.read_bytes() == before
 
 
 def test_two_outputs_never_share_a_file(command: Cli, small: str, tmp_path: Path) -> None:
@@ -519,3 +533,169 @@ def test_wrong_calls_raise_our_own_errors(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert list(hostile.wrong_outcomes(tmp_path, seed, calls_each=3)) == []
+
+
+# Clients that say nothing, and servers that do
+
+
+def test_control_clients_that_say_nothing_give_their_places_away(folder: Path) -> None:
+    ctl = folder / "c"
+    with flashwright.serve(drive(), f"unix:{folder / 's'}", ctl=f"unix:{ctl}") as served:
+        silent = [socket.socket(socket.AF_UNIX) for _ in range(70)]
+        for each in silent:
+            each.connect(str(ctl))
+        assert ask(f"unix:{ctl}", "stats", seconds=30)["requests"]["write"] == 0
+        assert served.stats()["served"]["connections"]["open"] == 0
+        for each in silent:
+            each.close()
+
+
+@contextlib.contextmanager
+def answering(path: Path, answer: Callable[[socket.socket], None]) -> Iterator[None]:
+    """A server that takes one connection and does as it likes."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def run() -> None:
+            with contextlib.suppress(OSError):
+                raw, _ = listener.accept()
+                with raw:
+                    answer(raw)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        yield
+        thread.join()
+
+
+def drip(raw: socket.socket) -> None:
+    for _ in range(1000):
+        raw.sendall(b" ")
+        time.sleep(0.05)
+
+
+def flood(raw: socket.socket) -> None:
+    while True:
+        raw.sendall(bytes(MIB))
+
+
+@pytest.mark.parametrize(("answer", "says"), [(drip, "no answer within 0.3 s"), (flood, "16 MiB")])
+def test_the_control_client_waits_and_reads_only_so_much(
+    answer: Callable[[socket.socket], None], says: str, folder: Path
+) -> None:
+    with answering(folder / "c", answer), pytest.raises(errors.ServeError, match=says):
+        ask(f"unix:{folder / 'c'}", "stats", seconds=0.3 if answer is drip else 30)
+
+
+def greet(raw: socket.socket) -> None:
+    """An NBD server up to the first request."""
+    raw.sendall(b"NBDMAGICIHAVEOPT" + struct.pack(">H", 3))
+    raw.recv(4)
+    raw.recv(1 << 16)
+    raw.sendall(struct.pack(">QIII", 0x3E889045565A9, 8, 1, 0))
+    raw.recv(1 << 16)
+    raw.sendall(struct.pack(">QIIIHQH", 0x3E889045565A9, 7, 3, 12, 0, 64 * MIB, 13))
+    raw.sendall(struct.pack(">QIII", 0x3E889045565A9, 7, 1, 0))
+
+
+def silent(raw: socket.socket) -> None:
+    greet(raw)
+    while raw.recv(1 << 16):
+        pass
+
+
+def target_at(path: Path) -> _core.Target:
+    uri = f"nbd+unix:///?socket={path}"
+    return _core.Target(
+        json.dumps({"remote": {"uri": uri, "destroys_data": False, "queue_depth": 2}}), 1
+    )
+
+
+def read(target: _core.Target, seconds: float) -> None:
+    target.play(np.zeros(1, np.uint8), np.zeros(1, np.uint64), np.ones(1, np.uint32), 1, seconds)
+
+
+def test_a_server_that_answers_nothing_is_given_up_at_the_time_limit(folder: Path) -> None:
+    with answering(folder / "s", silent):
+        target = target_at(folder / "s")
+        began = time.monotonic()
+        with pytest.raises(errors.DeviceError, match="no answer before the end"):
+            read(target, 0.2)
+        # Two seconds of grace; without them it would be a minute.
+        assert time.monotonic() - began < 20
+        target.close()
+
+
+def test_a_device_at_work_is_not_waited_for_with_the_interpreter_stopped(folder: Path) -> None:
+    with answering(folder / "s", silent):
+        target = target_at(folder / "s")
+        failed: list[Exception] = []
+
+        def play() -> None:
+            try:
+                read(target, 0.5)
+            except errors.DeviceError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=play)
+        thread.start()
+        time.sleep(0.2)
+        with pytest.raises(errors.DeviceError, match="at work for another call"):
+            target.close()
+        thread.join()
+        assert len(failed) == 1
+        target.close()
+
+
+def refuse(raw: socket.socket) -> None:
+    raw.recv(1 << 16)
+    raw.sendall(b'{"error": "\\u001b[2J\\u009b"}\n')
+
+
+def test_what_others_say_steers_no_terminal(
+    command: Cli, small: str, tmp_path: Path, folder: Path
+) -> None:
+    evil = tmp_path / "evil.toml"
+    evil.write_text('name = "\\u001b[31mred\\u202e"\n' + Path(small).read_text())
+    done = command("simulate", evil, "--workload", "uniform", "--requests", "100")
+    assert done.status == 0 and r"\x1b[31mred\u202e" in done.out, done
+    with answering(folder / "c", refuse):
+        done = command("ctl", f"unix:{folder / 'c'}", "stats")
+    assert (done.status, done.err) == (2, "error: \\x1b[2J\\x9b\n")
+
+
+def test_an_image_that_another_program_has_locked_is_refused(tmp_path: Path) -> None:
+    image = tmp_path / "d.img"
+    ssd = drive(**{"recovery.mount-by": "scan"})
+    flashwright.serve(ssd, image=image).stop()
+    program = (
+        "import fcntl, sys; f = open(sys.argv[1], 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); "
+        "print('locked', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(image)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdin is not None and holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(errors.ServeError, match="locked by another program"):
+            flashwright.serve(ssd, image=image)
+        holder.stdin.close()
+    flashwright.serve(ssd, image=image).stop()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: flashwright.Endurance.years(1.0, 2.0),  # type: ignore[arg-type]
+        lambda: flashwright.RunResult.of([1]),  # type: ignore[arg-type]
+        lambda: flashwright.tracefiles.info("x" * 5000),
+    ],
+    ids=["self", "report", "long-name"],
+)
+def test_calls_by_the_wrong_object_or_name(call: Callable[[], object]) -> None:
+    with pytest.raises(errors.FlashwrightError, match=r"expected|no such file"):
+        call()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import signal
 import subprocess
 import sys
@@ -234,3 +236,66 @@ def test_a_signal_in_a_finalizer_is_not_lost() -> None:
         with pytest.raises(KeyboardInterrupt):
             interrupts.raise_if_lost()
     interrupts.raise_if_lost()
+
+
+ANYWHERE = [
+    *([name, *given] for name, given in COMMANDS.items()),
+    ["compare", "default", *ENDLESS, "--vary", "gc.victim=greedy,fifo", "--jobs", "2"],
+    ["simulate", "default", "--workload", "postmark:transactions=10000000", "--quiet"],
+    ["simulate", "default", "--tenant", "uniform", "--tenant", "zipf", *ENDLESS[2:]],
+    ["serve", "default", "--nbd", "unix:s", "--ctl", "unix:c", "--quiet"],
+    [
+        "serve",
+        "default",
+        "--pace",
+        "real",
+        "--nbd",
+        "unix:p",
+        "--precondition",
+        "steady",
+        "--quiet",
+    ],
+    ["trace", "info", "bundled:pgbench"],
+    ["trace", "compare", "bundled:pgbench", "bundled:rocksdb"],
+    ["trace", "fit", "bundled:pgbench", "-o", "model.toml", "--quiet"],
+    ["advise", "host", "sim:default", "--quiet"],
+    ["devices"],
+]
+
+
+def test_ctrl_c_at_random_moments(tmp_path: Path) -> None:
+    """Six moments, always the same ones; FLASHWRIGHT_INTERRUPTS=200 tries as many."""
+    draw = random.Random(39)
+    left = int(os.environ.get("FLASHWRIGHT_INTERRUPTS", "6"))
+    for _ in range(0, left, 6):
+        moments = []
+        for _ in range(6):
+            given, at = draw.choice(ANYWHERE), draw.uniform(0, 1.5)
+            folder = tmp_path / f"{draw.getrandbits(40):x}"
+            folder.mkdir()
+            (folder / "grid.toml").write_text(GRID)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "flashwright", *given],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=folder,
+            )
+            moments.append((at, given, process, folder))
+        began = time.monotonic()
+        for at, _, process, _ in sorted(moments, key=lambda each: each[0]):
+            time.sleep(max(began + at - time.monotonic(), 0))
+            process.send_signal(signal.SIGINT)
+        for at, given, process, folder in moments:
+            try:
+                _, err = process.communicate(timeout=30)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"{given} goes on, interrupted after {at:.2f} s") from None
+            finally:
+                process.kill()
+            where = f"{given} after {at:.2f} s: {err}"
+            # Done before it came; our line; or the interpreter itself, which had not begun with us.
+            begun_by_us = "flashwright" in err or "note: " in err or "error: " in err
+            assert process.returncode in (0, 130) if begun_by_us else True, where
+            assert "Traceback" not in err or "flashwright/cli" not in err, where
+            assert not list(folder.rglob(".*partial*")), where

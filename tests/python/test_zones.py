@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import flashwright
 from conftest import Cli
 from flashwright import Ssd, workloads
 from flashwright.simulation.results import RunResult
@@ -144,3 +145,10 @@ def test_what_knows_no_zones_is_told_of_the_rule(command: Cli) -> None:
     )
     said = command("serve", "wd-zn540", "--nbd", "tcp:127.0.0.1:0")
     assert said.status == 2 and "clients are not told of zones" in said.err
+
+
+def test_hosts_of_nvme_are_offered_a_drive_with_zones() -> None:
+    with flashwright.serve(drive(), (), nvme_tcp="127.0.0.1:0") as served:
+        (uri,) = served.uris
+        with pytest.raises(flashwright.FlashwrightError, match="without a namespace"):
+            flashwright.replay(uri, "uniform", requests=1)

@@ -3,20 +3,26 @@
 # fio with verification, ext4 with a check, a reset, and the time of each step. Needs root, no KVM. The first time, it puts Debian
 # trixie with QEMU, a kernel, nvme-cli and fio into build/guest/tree, by mmdebstrap: three minutes and 0.6 GB. A session takes half a
 # minute, most of it in the emulation. With the argument "placement" the drive places data by handle, and the session is that of
-# steps-placement.sh: data placement by nvme-cli, and write hints of files that the kernel turns into handles.
+# steps-placement.sh: data placement by nvme-cli, and write hints of files that the kernel turns into handles. With "zones" it has zones,
+# and the session is that of steps-zones.sh: zones by nvme-cli and blkzone, fio with verification, zonefs and btrfs.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 what=${1:-pci}
 drive=(default)
-[ "$what" = pci ] || drive=(enterprise-tlc --set placement.policy=fdp)
+modules=
+case $what in
+placement) drive=(enterprise-tlc --set placement.policy=fdp) ;;
+zones) drive=(wd-zn540) modules='zonefs btrfs' ;;
+esac
 tree=$PWD/build/guest/tree
 mkdir -p build/guest
-if [ ! -x "$tree/usr/bin/qemu-system-x86_64" ]; then
+if [ ! -x "$tree/usr/bin/qemu-system-x86_64" ] || [ ! -x "$tree/usr/sbin/mkfs.btrfs" ]; then
+    rm -rf "$tree"
     command -v mmdebstrap > /dev/null || apt-get install -y -q mmdebstrap
     mirror=http://deb.debian.org/debian
     pin='Package: qemu* seabios ipxe-qemu linux-*\nPin: release n=trixie-backports\nPin-Priority: 900\n'
     mmdebstrap --mode=root --variant=minbase \
-        --include=qemu-system-x86,linux-image-amd64,nvme-cli,fio,e2fsprogs,kmod,bash,coreutils,cpio,zstd \
+        --include=qemu-system-x86,linux-image-amd64,nvme-cli,fio,e2fsprogs,btrfs-progs,zonefs-tools,kmod,bash,coreutils,cpio,zstd \
         --setup-hook="mkdir -p \"\$1/etc/apt/preferences.d\"; printf '$pin' > \"\$1/etc/apt/preferences.d/backports\"" \
         trixie "$tree" "deb $mirror trixie main" "deb $mirror trixie-backports main"
 fi
@@ -29,7 +35,7 @@ mkdir -p "$root"/{proc,sys,dev,tmp,run,etc}
 cat tools/guest/steps-begin.sh "tools/guest/steps-$what.sh" > "$tree/tmp/steps"
 chroot "$tree" bash -euc '
     root=/tmp/root
-    programs=(bash cat cut dd dmesg fio fsck.ext4 fstrim grep head insmod md5sum mkdir mkfs.ext4 mount nvme sleep umount)
+    programs=(bash blkzone btrfs cat cmp cut dd dmesg fio fsck.ext4 fstrim grep head insmod md5sum mkdir mkfs.btrfs mkfs.ext4 mkzonefs mount nvme sleep umount)
     for program in "${programs[@]}"; do
         file=$(PATH=/usr/sbin:/usr/bin:/sbin:/bin command -v "$program")
         mkdir -p "$root/usr/bin"
@@ -44,7 +50,7 @@ chroot "$tree" bash -euc '
     cp /etc/mke2fs.conf "$root/etc"
     cp /tmp/steps "$root/init"
     chmod +x "$root/init"
-    for module in nvme ext4 crc32c-cryptoapi; do
+    for module in nvme ext4 crc32c-cryptoapi '"$modules"'; do
         modprobe --show-depends --set-version '"$kernel"' "$module" 2> /dev/null || true
     done | grep "^insmod" | sed "s/^insmod //; s/ .*//" | cat -n | sort -uk2 | sort -n | cut -f2 | while read -r module; do
         cp "$module" "$root/tmp"
@@ -77,6 +83,6 @@ if [ "$what" = placement ]; then
     [ "$failed" -eq 0 ] || { echo "error: $failed steps failed, expected none" >&2; exit 1; }
     exit
 fi
-# One comparison is with other data, and has to fail.
+# One comparison is with other data, or one write is off the write pointer, and has to fail.
 grep '^== the file is the same' build/guest/attached-pci.txt
 [ "$failed" -eq 1 ] || { echo "error: $failed steps failed, expected 1" >&2; exit 1; }

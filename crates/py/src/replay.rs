@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 /// The settings of a replay from Python, as JSON text.
@@ -313,7 +313,11 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
     let played = Played { settings, watch };
     match device {
         Device::Disk(disk) => played.on(*disk, &mut source, |_| None).map(Some),
-        Device::Remote(remote) => played.on(*remote, &mut source, |_| None).map(Some),
+        Device::Remote(mut remote) => {
+            let asked = Arc::clone(watch);
+            remote.ends_when(Some(Box::new(move || asked.is_stopped())));
+            played.on(*remote, &mut source, |_| None).map(Some)
+        }
         Device::Ssd(both) => {
             let (mut ssd, mut preconditioning) = *both;
             pages.total.store(preconditioning.progress().1, Relaxed);
@@ -426,7 +430,13 @@ impl Replay {
 
     /// The result after the end; none if nothing was played.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let stage = self.stage.lock().expect("no call before this one panicked");
+        // Whoever waits in another thread keeps it meanwhile; waiting for that with the GIL would stop every thread.
+        let stage = loop {
+            match self.stage.try_lock() {
+                Err(TryLockError::WouldBlock) => py.detach(std::thread::yield_now),
+                found => break found.expect("no call before this one panicked"),
+            }
+        };
         let Stage::Done(Some(found)) = &*stage else { return Ok(None) };
         as_dict(py, found).map(Some)
     }

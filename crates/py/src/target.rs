@@ -1,23 +1,23 @@
 //! The device under test of probes and experiments: a real device or file, or a simulated drive, with the same calls.
 
-use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, caught, run_error};
+use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, caught, interruptible, run_error};
 use flashwright_block::{
     BlockDevice, Bytes, Completion, Contents, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed,
 };
 use flashwright_disk::{Access, Disk, Kind, Options};
 use flashwright_probe::{Pattern, idle, play};
-use flashwright_serve::{Refused, Remote, RemoteOptions, Uri};
+use flashwright_serve::{EndsWhen, Refused, Remote, RemoteOptions, Uri};
 use flashwright_ssd::{Config, Controller, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 /// The settings of a target from Python, as JSON text.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 enum Settings {
     /// A path.
@@ -101,7 +101,33 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
     }
 }
 
+/// When playing ends early.
+#[derive(Clone)]
+struct Over {
+    until: Option<Instant>,
+    /// What Ctrl-C raised.
+    interrupted: Arc<Mutex<Option<PyErr>>>,
+}
+
+impl Over {
+    fn is_over(&self) -> bool {
+        let late = self.until.is_some_and(|until| Instant::now() >= until);
+        let mut interrupted = self.interrupted.lock().expect("nothing that holds it panics");
+        if interrupted.is_none() {
+            *interrupted = Python::attach(|py| py.check_signals()).err();
+        }
+        late || interrupted.is_some()
+    }
+}
+
 impl Device {
+    /// See [`Remote::ends_when`]; others always answer.
+    fn ends_when(&mut self, ends: Option<EndsWhen>) {
+        if let Self::Remote(remote) = self {
+            remote.ends_when(ends);
+        }
+    }
+
     fn as_device(&mut self) -> &mut dyn BlockDevice {
         match self {
             Self::Disk(disk) => &mut **disk,
@@ -114,11 +140,13 @@ impl Device {
 #[pymethods]
 impl Target {
     #[new]
-    fn new(settings: &str, seed: u64) -> PyResult<Self> {
+    fn new(py: Python<'_>, settings: &str, seed: u64) -> PyResult<Self> {
         let settings: Settings = serde_json::from_str(settings)
             .map_err(|error| WorkloadError::new_err(format!("settings of the target: {error}")))?;
         let seed = Seed(seed);
-        let (mut device, mut told) = open(&settings, seed)?;
+        let asked = settings.clone();
+        // A server may take its time for the greeting.
+        let (mut device, mut told) = interruptible(py, move || open(&asked, seed))?;
         let info = device.as_device().info();
         told["name"] = json!(info.name);
         told["capacity_bytes"] = json!(info.capacity.0);
@@ -183,23 +211,30 @@ impl Target {
         let limit = seconds.map(Duration::try_from_secs_f64).transpose().map_err(wrong_time)?;
         let until = limit.and_then(|limit| Instant::now().checked_add(limit));
         let contents = *self.contents.lock().expect("no call before this one panicked");
-        let (mut interrupted, mut late) = (None, false);
+        let interrupted = Arc::new(Mutex::new(None));
+        let over = Over { until, interrupted: Arc::clone(&interrupted) };
         let samples = py.detach(|| {
-            let mut looked = Instant::now();
+            let (mut looked, asked) = (Instant::now(), over.clone());
+            let mut ended = false;
             let go_on = || {
                 if looked.elapsed() >= LOOK {
                     looked = Instant::now();
-                    interrupted = Python::attach(|py| py.check_signals()).err();
-                    late = until.is_some_and(|until| looked >= until);
+                    ended = asked.is_over();
                 }
-                interrupted.is_none() && !late
+                !ended
             };
             let pattern = Pattern { kinds: &kinds, first_sectors, sectors, depth, contents };
-            self.with(|device| play(device.as_device(), &pattern, go_on).map_err(|ended| failed(&ended.error)))
-        })?;
-        if let Some(stopped) = interrupted {
+            self.with(|device| {
+                device.ends_when(Some(Box::new(move || over.is_over())));
+                let played = play(device.as_device(), &pattern, go_on).map_err(|ended| failed(&ended.error));
+                device.ends_when(None);
+                played
+            })
+        });
+        if let Some(stopped) = interrupted.lock().expect("nothing that holds it panics").take() {
             return Err(stopped);
         }
+        let samples = samples?;
         let column = |times: Vec<Nanos>| times.into_iter().map(|time| time.0).collect::<Vec<u64>>().into_pyarray(py);
         Ok((column(samples.submitted), column(samples.ended)))
     }
@@ -210,7 +245,7 @@ impl Target {
         py.detach(|| {
             if let Settings::Ssd { .. } = self.settings {
                 let (device, _) = open(&self.settings, self.seed)?;
-                *self.device.lock().expect("no call before this one panicked") = Some(device);
+                *self.device()? = Some(device);
                 return Ok(true);
             }
             self.with(|device| {
@@ -233,15 +268,24 @@ impl Target {
     }
 
     /// Closes the device.
-    fn close(&self) {
-        *self.device.lock().expect("no call before this one panicked") = None;
+    fn close(&self) -> PyResult<()> {
+        *self.device()? = None;
+        Ok(())
     }
 }
 
 impl Target {
+    /// The device, which no other call uses. Waiting for one could deadlock: it may need the GIL, or have called this one.
+    fn device(&self) -> PyResult<MutexGuard<'_, Option<Device>>> {
+        match self.device.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(DeviceError::new_err("the device is at work for another call")),
+            found => Ok(found.expect("no call before this one panicked")),
+        }
+    }
+
     /// Runs a function on the device. After a panic the device is gone.
     fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
-        let mut device = self.device.lock().expect("no call before this one panicked");
+        let mut device = self.device()?;
         let open = device.as_mut().ok_or_else(|| DeviceError::new_err("the device is closed"))?;
         caught(|| work(open)).inspect_err(|error| {
             Python::attach(|py| {

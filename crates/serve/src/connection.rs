@@ -20,9 +20,11 @@ use std::time::{Duration, Instant};
 /// How long a client may take for the negotiation, and within it for a message; and how long one that has room may do
 /// nothing while others wait for it.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// The same where no other client finds a place.
+const PATIENCE_FULL: Duration = Duration::from_secs(2);
 /// Bytes of requests and replies after which replies are sent.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
-/// Interval between two looks at whether others wait for room.
+/// Interval between two looks at whether others wait for room, or for a place.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// How a connection ended.
@@ -36,8 +38,9 @@ pub(crate) enum End {
 
 /// Negotiates. None if the connection is over.
 pub(crate) fn negotiate<S>(shared: &Shared<S>, stream: &Stream, input: &mut Input) -> Result<Agreed, End> {
-    let _ = stream.set_timeout(Some(PATIENCE));
+    let _ = stream.set_timeout(Some(LOOK));
     let begun = Instant::now();
+    let is_late = || begun.elapsed() > PATIENCE || begun.elapsed() > PATIENCE_FULL && shared.is_full();
     let (mut negotiation, mut out) = (Negotiation::default(), Vec::new());
     Negotiation::greet(&mut out);
     loop {
@@ -46,14 +49,17 @@ pub(crate) fn negotiate<S>(shared: &Shared<S>, stream: &Stream, input: &mut Inpu
         if progress == Progress::Answered {
             continue;
         }
-        let sent = send(stream, &mut out);
+        let sent = send_patiently(stream, &mut out, &|_| is_late());
         if progress != Progress::Ended {
             sent?; // whoever ends the negotiation need not wait for the answer
         }
         match progress {
             Progress::Answered => {}
-            Progress::More if begun.elapsed() > PATIENCE => return Err(End::Broken),
-            Progress::More => read(stream, input, 1)?,
+            Progress::More if is_late() => return Err(End::Broken),
+            Progress::More => {
+                let read = input.read(stream, 1);
+                came(&read, input)?;
+            }
             Progress::Transmission(agreed) => {
                 let _ = stream.set_timeout(None);
                 return Ok(agreed);

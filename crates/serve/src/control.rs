@@ -35,6 +35,8 @@ const ALL: [(&str, Command); 4] =
 const LINE_MAX: usize = 64 << 10;
 /// Control connections at once; each has a thread.
 const CLIENTS_MAX: usize = 64;
+/// Where all places are taken, a connection that asks nothing for so long gives its place away.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Interval between two looks at whether the server stops.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -127,15 +129,15 @@ pub(crate) fn carry_out<S: Served>(shared: &Shared<S>, line: &str) -> Result<Val
 
 /// Takes connections until the server stops.
 pub(crate) fn listen<S: Served>(listener: Listener, shared: &Shared<S>) {
-    serve_each(listener, shared, ("ctl", CLIENTS_MAX), |stream| talk(shared, &stream));
+    serve_each(listener, shared, ("ctl", CLIENTS_MAX), |stream, is_full| talk(shared, &stream, is_full));
 }
 
 /// Answers the lines of a connection, also those that came before the server stops.
-fn talk<S: Served>(shared: &Shared<S>, stream: &Stream) {
+fn talk<S: Served>(shared: &Shared<S>, stream: &Stream, is_full: &dyn Fn() -> bool) {
     if stream.set_timeout(Some(LOOK)).is_err() {
         return;
     }
-    let (mut line, mut bytes) = (Vec::new(), [0; 4096]);
+    let (mut line, mut bytes, mut asked) = (Vec::new(), [0; 4096], Instant::now());
     let mut until = None; // after that, a client that goes on asking is no longer answered
     loop {
         let mut stream = stream;
@@ -153,6 +155,7 @@ fn talk<S: Served>(shared: &Shared<S>, stream: &Stream) {
                     let mut answered = answer(shared, &String::from_utf8_lossy(&line)).to_string();
                     answered.push('\n');
                     line.clear();
+                    asked = Instant::now();
                     if stream.write_all(answered.as_bytes()).is_err() {
                         return;
                     }
@@ -168,6 +171,9 @@ fn talk<S: Served>(shared: &Shared<S>, stream: &Stream) {
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => return,
+        }
+        if asked.elapsed() > PATIENCE && is_full() {
+            return;
         }
     }
 }

@@ -21,7 +21,7 @@ const CLIENTS_MAX: usize = 64;
 
 /// Answers requests until the server stops.
 pub(crate) fn listen<S: Send>(listener: Listener, shared: &Shared<S>, page: impl Fn(&str) -> Found + Sync) {
-    serve_each(listener, shared, ("http", CLIENTS_MAX), |stream| {
+    serve_each(listener, shared, ("http", CLIENTS_MAX), |stream, _| {
         // Whoever went away needs no answer.
         let _ = answer(&stream, &page, shared);
     });

@@ -42,6 +42,6 @@ pub use listen::{Address, ListenError};
 pub use pace::Pace;
 pub use proxied::OnClock;
 pub use record::{DataRecorder, Recorder};
-pub use remote::{Refused, Remote, RemoteOptions, Uri};
+pub use remote::{EndsWhen, Refused, Remote, RemoteOptions, Uri};
 pub use served::Served;
 pub use server::{ServeError, Server, Settings, Stopped};

@@ -237,7 +237,7 @@ impl<S: Served> Server<S> {
             let (shared, pacer, seat) = (server.shared.clone(), pacer.clone(), Seat::default());
             // `Shared::enter` counts the clients of all listeners.
             server.spawn(protocol.name(), move || {
-                let talk = |stream| talk(&shared, (protocol, &seat), stream, pacer.as_deref());
+                let talk = |stream, _: &dyn Fn() -> bool| talk(&shared, (protocol, &seat), stream, pacer.as_deref());
                 serve_each(listener, &shared, ("client", usize::MAX), talk);
             })?;
         }
@@ -472,8 +472,8 @@ fn check_zones(zoning: Option<&Zoning>, settings: &Settings) -> Result<(), Serve
     let Some(zoning) = zoning else { return Ok(()) };
     let refuse = |what: String| Err(ServeError::Zones(what));
     if !settings.nbd.is_empty() {
-        let what = "ftl.scheme: found \"zoned\", expected a scheme that takes writes in any order with nbd, whose clients are not told of \
-                    zones; serve it over NVMe (nvme_tcp, vfio_user)";
+        let what = "nbd: found an address, expected none with ftl.scheme = \"zoned\": its clients are not told of zones; serve the drive over \
+                    NVMe/TCP or vfio-user";
         return refuse(what.to_owned());
     }
     if settings.record_data.is_some() {

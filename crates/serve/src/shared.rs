@@ -229,6 +229,11 @@ impl<S> Shared<S> {
         Some(number)
     }
 
+    /// Whether there is no place for another connection.
+    pub fn is_full(&self) -> bool {
+        locked(&self.sockets).len() >= CONNECTIONS_MAX
+    }
+
     /// A connection has ended.
     pub fn leave(&self, number: u64, broken: bool) {
         locked(&self.sockets).remove(&number);

@@ -14,6 +14,7 @@ pub struct Latency {
     #[serde(with = "as_counts")]
     cells: Cells,
     sum: u128,
+    /// The largest number where the sum does not fit: some millions of times of months.
     sum_of_squares: u128,
     max: u64,
 }
@@ -115,7 +116,7 @@ impl Latency {
         self.cells.add(nanos, 1);
         let exact = u128::from(nanos);
         self.sum += exact;
-        self.sum_of_squares += exact * exact;
+        self.sum_of_squares = self.sum_of_squares.saturating_add(exact * exact);
         self.max = self.max.max(nanos);
     }
 
@@ -127,7 +128,7 @@ impl Latency {
         self.cells.counts.iter_mut().zip(&other.cells.counts).for_each(|(count, more)| *count += more);
         self.cells.count += other.cells.count;
         self.sum += other.sum;
-        self.sum_of_squares += other.sum_of_squares;
+        self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);
         self.max = self.max.max(other.max);
     }
 
@@ -183,9 +184,13 @@ impl Latency {
 
     /// The variance of the recorded times, of which there is at least one. It is a difference of two large sums, so it
     /// is computed in integers: with `sum = q * n + r`, the squares about `q` add up to
-    /// `sum_of_squares - q * (sum + r)`.
+    /// `sum_of_squares - q * (sum + r)`. Squares that don't fit are read off the cells, to three significant digits.
     #[allow(clippy::cast_precision_loss)]
     fn variance(&self) -> f64 {
+        if self.sum_of_squares == u128::MAX {
+            let (n, mean) = (self.count() as f64, self.mean().unwrap_or_default());
+            return self.cells.filled().map(|(nanos, count)| (nanos as f64 - mean).powi(2) * count as f64 / n).sum();
+        }
         let n = u128::from(self.count());
         let (q, r) = (self.sum / n, self.sum % n);
         let about_q = self.sum_of_squares - q * (self.sum + r);
@@ -244,6 +249,23 @@ mod tests {
         let summary = latency.summary();
         assert_eq!((summary.mean, summary.stdev, summary.max), (Some(5.0), Some(2.0), Some(9)));
         assert_eq!((summary.p50, summary.p90), (Some(4), Some(9)));
+    }
+
+    #[test]
+    fn times_whose_squares_do_not_fit_have_a_deviation() {
+        // 30 and 50 years: 200 squares of them need 131 bits.
+        let (year, mut latency) = (365 * 86_400_000_000_000_u64, Latency::default());
+        for _ in 0..100 {
+            latency.record(30 * year);
+            latency.record(50 * year);
+        }
+        let mut twice = latency.clone();
+        twice.merge(&latency);
+        for found in [latency.summary(), twice.summary()] {
+            let stdev = found.stdev.unwrap() / year as f64;
+            assert!((stdev - 10.0).abs() < 0.03, "{stdev} years");
+            assert_eq!(found.mean, Some(40.0 * year as f64));
+        }
     }
 
     #[test]

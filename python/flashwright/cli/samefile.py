@@ -31,6 +31,9 @@ _OUTPUTS = {
 }
 """Options that name a file to write; an argument that does has the metavar OUT."""
 
+_UNDER_TEST = {"TARGET", "--before"}
+"""What names a device or a file that is written over with ``--destroys-data``."""
+
 _WORDS = {"--label", "--note"}
 """Options that name no file, whatever they say."""
 
@@ -54,8 +57,16 @@ def check_files(parameters: list[Any], values: dict[str, Any]) -> None:
         If it would; nothing was written.
     """
     named = [(each, values[each.name]) for each in parameters if values.get(each.name) is not None]
+    destroys = bool(values.get("destroys_data"))
+    outputs = [
+        each for each, _ in named if _is_output(each) or (destroys and _shown(each) in _UNDER_TEST)
+    ]
     written = [
-        (each, Path(value)) for each, value in named if _is_output(each) and str(value) != "-"
+        (each, Path(path))
+        for each, value in named
+        if each in outputs
+        for path in (value if isinstance(value, list | tuple) else [value])
+        if str(path) != "-"
     ]
     for at, (output, path) in enumerate(written):
         for other, same in written[at + 1 :]:
@@ -66,7 +77,7 @@ def check_files(parameters: list[Any], values: dict[str, Any]) -> None:
                 )
         for other, value in named:
             if (
-                _is_output(other)
+                other in outputs
                 or _shown(other) in _WORDS
                 or frozenset({_shown(output), _shown(other)}) in _TOGETHER
             ):

@@ -32,6 +32,7 @@ from flashwright.cli.traceoptions import (
 from flashwright.errors import OutputError, WorkloadError
 from flashwright.support.core import _core
 from flashwright.support.files import check_writable
+from flashwright.support.printable import printable
 from flashwright.traces import tracefiles, workloads
 
 __all__ = ["app"]
@@ -251,7 +252,7 @@ def _say_written(done: dict[str, Any], target: Path, *, quiet: bool) -> None:
     # Standard output has nothing but the trace.
     where = sys.stderr if to_stdout else sys.stdout
     name = "standard output" if to_stdout else target
-    print(f"{name}: {done['written']:,} requests, format {done['format']}", file=where)
+    print(printable(f"{name}: {done['written']:,} requests, format {done['format']}"), file=where)
     _say_losses(done)
 
 
@@ -309,7 +310,7 @@ def merge(
     )
     _say_written(done, output, quiet=quiet)
     if not quiet:
-        print(f"tenants: {', '.join(done['tenants'])}")
+        print(printable(f"tenants: {', '.join(done['tenants'])}"))
     return 0
 
 
@@ -401,7 +402,7 @@ def fit(
             for kind in ("reads", "writes", "trims", "flushes")
         )
         print(
-            f"{output}: {units.size(len(found.text.encode()))}, fitted to "
+            f"{printable(str(output))}: {units.size(len(found.text.encode()))}, fitted to "
             f"{units.count(fitted['requests'])} requests: {kinds}; "
             f"{units.count(footprint['blocks'])} blocks of 64 KiB"
         )
@@ -488,8 +489,8 @@ def record(
         )
     if not quiet:
         print(
-            f"{target}: {found.requests:,} requests in {found.span_ns / 1e9:.1f} s: {found.reads:,} reads, "
-            f"{found.writes:,} writes, {found.trims:,} trims, {found.flushes:,} flushes"
+            f"{printable(str(target))}: {found.requests:,} requests in {found.span_ns / 1e9:.1f} s: "
+            f"{found.reads:,} reads, {found.writes:,} writes, {found.trims:,} trims, {found.flushes:,} flushes"
         )
     if found.events_lost:
         errors.note(f"{found.events_lost:,} events were lost: the trace has holes")

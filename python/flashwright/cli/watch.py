@@ -16,6 +16,7 @@ from flashwright.nvme.counters import Identity, Interval, Reader, Reading, betwe
 from flashwright.nvme.passthrough import Nvme
 from flashwright.support.core import _core
 from flashwright.support.files import check_writable
+from flashwright.support.printable import printable
 
 __all__ = ["watch"]
 
@@ -136,7 +137,7 @@ class _Watched:
             flush=True,
         )
         for line in done.contradictions:
-            print(f"note: {line}", flush=True)
+            print(f"note: {printable(line)}", flush=True)
 
     def whole(self) -> Interval | None:
         """From the first reading to the last."""

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 from typing import Any
 
 from flashwright.errors import ServeError
 from flashwright.support.arguments import checked
 
 __all__ = ["ask"]
+
+_ANSWER_MAX = 16 << 20
+"""Longest answer in bytes: the figures of the largest drive take some KiB."""
 
 
 @checked(seconds=(0.001, 1e6))
@@ -27,7 +31,7 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
         ``stats``, ``trim-all``, ``mark``, ``set``, ``cut``, ``mount``, ``snapshot`` (with ``file``, an absolute path)
         or ``stop``.
     seconds : float, optional
-        How long to wait for the answer.
+        How long to wait for the whole answer.
     **arguments
         Of commands that take some: ``text`` of ``mark``, ``settings`` of ``set``.
 
@@ -39,7 +43,7 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
     Raises
     ------
     ServeError
-        If nobody listens there, or the command is refused.
+        If nobody listens there, the answer is none, or the command is refused.
 
     Examples
     --------
@@ -60,7 +64,7 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
             connection.settimeout(seconds)
             connection.connect(path)
             connection.sendall(line)
-            answered = connection.makefile("rb").readline()
+            answered = _line(connection, address, time.monotonic() + seconds)
     except TimeoutError:
         raise ServeError(f"{address}: no answer within {seconds:g} s", "") from None
     except OSError as error:
@@ -70,8 +74,24 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
         ) from None
     try:
         answer = json.loads(answered)
-    except ValueError:
+        if "error" in answer:
+            raise ServeError(str(answer["error"]), "")
+        return answer["result"]
+    except (ValueError, RecursionError, LookupError, TypeError):
         raise ServeError(f"{address}: found no answer, expected a line of JSON", "") from None
-    if "error" in answer:
-        raise ServeError(answer["error"], "")
-    return answer["result"]
+
+
+def _line(connection: socket.socket, address: str, until: float) -> bytes:
+    """The line that is answered, however it is cut; what there is of it if the connection ends."""
+    answered = bytearray()
+    while not answered.endswith(b"\n"):
+        connection.settimeout(max(until - time.monotonic(), 0.001))
+        part = connection.recv(1 << 16)
+        if not part:
+            break
+        if time.monotonic() > until:
+            raise TimeoutError
+        answered += part
+        if len(answered) > _ANSWER_MAX:
+            raise ServeError(f"{address}: found an answer of more than 16 MiB", "")
+    return bytes(answered)

@@ -403,7 +403,8 @@ def serve(
     Raises
     ------
     ServeError
-        If an address is in use, not allowed or not understood; or if the image is in use, damaged, or of another drive.
+        If an address is in use, not allowed or not understood; if the image is in use, damaged, or of another drive;
+        or if a drive with zones is to be served to clients that are told of none.
     ConfigError, WorkloadError, TraceError
         If the drive, its precondition, or the trace to be written can't be used.
 
@@ -459,5 +460,14 @@ def serve(
     try:
         return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)), ssd)
     except ServeError as error:
-        named = ["nbd", "nvme_tcp", "vfio_user", "ctl", "metrics", "watch", "listen_anywhere"]
+        named = [
+            "nbd",
+            "nvme_tcp",
+            "vfio_user",
+            "record_data",
+            "ctl",
+            "metrics",
+            "watch",
+            "listen_anywhere",
+        ]
         raise ServeError(str(error), error.hint, parameters=named) from None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast, overload
 
-from flashwright.errors import MissingResultError, WorkloadError
+from flashwright.errors import ArgumentError, MissingResultError, WorkloadError
 from flashwright.simulation.parts import (
     Latencies,
     Settled,
@@ -166,6 +166,9 @@ class RunResult(Reported, Tabular):
     @classmethod
     def of(cls, report: _core._Report, label: str | None = None) -> RunResult:
         """Made from what the core reports."""
+        if not isinstance(report, dict) or "json" not in report:
+            found = type(report).__name__
+            raise ArgumentError(f"of: report: found a {found}, expected what a run reports")
         figures = json.loads(report["json"])
         return cls(
             json=figures,

@@ -22,7 +22,15 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, ge
 
 from flashwright.errors import ArgumentError
 
-__all__ = ["check_fields", "check_text", "checked", "checked_names", "is_checked", "plain"]
+__all__ = [
+    "belongs",
+    "check_fields",
+    "check_text",
+    "checked",
+    "checked_names",
+    "is_checked",
+    "plain",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,6 +73,10 @@ def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], 
         @functools.wraps(function)
         def check_and_call(*args: P.args, **kwargs: P.kwargs) -> R:
             given = _bound(label, signature, args, kwargs)
+            owner = getattr(function, _OWNER, None)
+            if owner is not None and args and not isinstance(args[0], owner):
+                found = f"found {_shown(args[0])}, expected a {owner.__name__}"
+                raise ArgumentError(f"{label}: self: {found}")
             hints = _hints_of(function)
             for name, value in given.arguments.items():
                 parameter = signature.parameters[name]
@@ -127,6 +139,12 @@ def is_checked(function: Any) -> bool:
 
 
 _CHECKED = "__checked__"
+_OWNER = "__owner__"
+
+
+def belongs(function: Callable[..., Any], owner: type) -> None:
+    """Have a checked function refuse what is no instance of its class, as which it was called by the class's name."""
+    setattr(inspect.unwrap(function), _OWNER, owner)
 
 
 def _label(function: Callable[..., Any]) -> str:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from flashwright.support import progress
+from flashwright.support.printable import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
@@ -91,7 +92,7 @@ class _Shown:
         # While a bar is drawn, its library would send the line where the bar goes.
         if self._bar is not None:
             self._bar.stop()
-        print(text, flush=True)
+        print(printable(text), flush=True)
         if self._bar is not None:
             self._bar.start()
 
@@ -134,7 +135,7 @@ class Bar(_Shown):
         done, total = float(now.done), None if now.total is None else float(now.total)
         if total is None and now.share is not None:
             done, total = now.share * 1e6, 1e6
-        shown = before + (what or _NAMES[now.phase])
+        shown = printable(before + (what or _NAMES[now.phase]))
         elapsed = clock - self._phase_began[1]
         if self._says and elapsed >= _SAY_S and total and done:
             self._says = False

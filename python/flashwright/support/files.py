@@ -22,6 +22,7 @@ __all__ = [
     "NotSavedWarning",
     "check_folder",
     "check_writable",
+    "exists",
     "is_file",
     "is_same_file",
     "parse_toml",
@@ -208,6 +209,20 @@ def is_file(name: str | Path) -> bool:
     """
     try:
         return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def exists(name: str | Path) -> bool:
+    """Whether there is something of that name; text that can name nothing is the name of nothing.
+
+    Examples
+    --------
+    >>> exists("x" * 5000), exists(".")
+    (False, True)
+    """
+    try:
+        return Path(name).exists()
     except (OSError, ValueError):
         return False
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from flashwright.errors import MissingPackageError
-from flashwright.support.arguments import checked, checked_names, is_checked
+from flashwright.support.arguments import belongs, checked, checked_names, is_checked
 
 __all__ = ["guarded", "papers_expected"]
 
@@ -114,5 +114,6 @@ def _guard_class(found: type) -> None:
             if isinstance(member.__func__, types.FunctionType):
                 setattr(found, name, type(member)(_guarded_call(member.__func__)))
         elif isinstance(member, types.FunctionType):
+            belongs(member, found)
             setattr(found, name, _guarded_call(member))
     setattr(found, _GUARDED, True)

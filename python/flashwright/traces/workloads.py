@@ -20,6 +20,7 @@ from pathlib import Path
 
 from flashwright.errors import TraceError, WorkloadError
 from flashwright.support.arguments import checked
+from flashwright.support.files import exists
 from flashwright.traces.columnar import as_text
 from flashwright.traces.generators import (
     dftl_a,
@@ -197,7 +198,7 @@ def trace(
         label, text = text, bundled(text.removeprefix("bundled:")).path
     elif (piped := from_pipe(text)) is not None:
         text, label = piped
-    elif not Path(text).exists():
+    elif not exists(text):
         raise TraceError(f"{text}: there is no such file", _bundled_hint())
     if (table := as_text(text)) is not None:
         text, label = table, label or text

@@ -92,7 +92,7 @@ pub(super) const COMMAND: Command = Command {
 fn changed_zones(call: &mut Call<'_>) -> Result<Vec<u8>, Status> {
     let (zoning, shift) = (call.zoning()?, call.namespace()?.shift());
     call.subsystem.note_zones(call.media);
-    let start = |zone: &u32| u64::from(*zone) * zoning.size.0 >> shift;
+    let start = |zone: &u32| (u64::from(*zone) * zoning.size.0) >> shift;
     Ok(zones::changed(&call.controller()?.changed_zones.iter().map(start).collect::<Vec<_>>()))
 }
 

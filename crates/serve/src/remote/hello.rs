@@ -25,7 +25,7 @@ pub struct Terms {
 }
 
 /// How long a server may take to take the connection, and then for the whole negotiation.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest answer to an option, and most answers to one: there are four types of information.
 const ANSWER_MAX: usize = 64 << 10;
 const ANSWERS_MAX: usize = 64;
@@ -189,27 +189,31 @@ impl Talk<'_> {
         Ok(bytes)
     }
 
-    /// Reads bytes that come in time, however few at once.
-    fn fill(&mut self, mut bytes: &mut [u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            let left = self.until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            self.stream.set_timeout(Some(left))?;
-            match (&mut &*self.stream).read(bytes) {
-                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok(count) => bytes = &mut bytes[count..],
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(())
+    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        fill(self.stream, self.until, bytes)
     }
 }
 
+/// Reads bytes that come in time, however few at once.
+pub(super) fn fill(mut stream: &Stream, until: Instant, mut bytes: &mut [u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_timeout(Some(left))?;
+        match stream.read(bytes) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => bytes = &mut bytes[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Refuses terms that nobody can keep.
-fn sensible(terms: Terms) -> Result<Terms, Broken> {
+pub(super) fn sensible(terms: Terms) -> Result<Terms, Broken> {
     let Terms { minimum, maximum, bytes, .. } = terms;
     let block = minimum.max(512);
     if !minimum.is_power_of_two() || minimum > 1 << 16 || maximum < block {

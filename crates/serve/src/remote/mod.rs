@@ -47,8 +47,15 @@ pub struct RemoteOptions {
 const CHUNK: usize = 256 << 10;
 /// Longest piece of a trim.
 const TRIM_BYTES: u64 = 1 << 30;
-/// With requests at the server, a silence that is longer means that it is gone.
+/// With requests at the server, a longer time without an answer, or without so many bytes of one, means that it is gone.
 const SILENCE: Duration = Duration::from_secs(60);
+const PROGRESS_BYTES: usize = 64 << 10;
+/// How long to wait for answers once the end is wanted, and the interval between two looks at whether it is.
+const GRACE: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Says whether nobody waits for the answers any more.
+pub type EndsWhen = Box<dyn FnMut() -> bool + Send>;
 
 /// An export as a block device. Its clock starts when it is created.
 ///
@@ -71,6 +78,11 @@ pub struct Remote {
     ready: VecDeque<Completion>,
     filler: Filler,
     tags: u64,
+    /// When an answer last came, or a part of one, and bytes since then.
+    moved: (Instant, usize),
+    ends_when: Option<EndsWhen>,
+    /// When it first said so.
+    ends_since: Option<Instant>,
     dead: Option<IoError>,
     timers_sharp: bool,
 }
@@ -179,6 +191,9 @@ impl Remote {
             ready: VecDeque::new(),
             filler: Filler { data: Vec::new(), prepared: Prepared::default(), noise: Noise::new(options.seed) },
             tags: 0,
+            moved: (Instant::now(), 0),
+            ends_when: None,
+            ends_since: None,
             dead: None,
             timers_sharp: false,
         })
@@ -188,6 +203,12 @@ impl Remote {
     #[must_use]
     pub fn terms(&self) -> Terms {
         self.terms
+    }
+
+    /// What is asked, ten times a second, while the server owes answers and says nothing. Two seconds after it says so first,
+    /// requests that are not answered fail, and the device with them. None asks nobody.
+    pub fn ends_when(&mut self, ends_when: Option<EndsWhen>) {
+        (self.ends_when, self.ends_since) = (ends_when, None);
     }
 
     fn offers(&self, flag: u16) -> bool {
@@ -239,6 +260,9 @@ impl Remote {
             (at, left) = (at + length, left + 1);
         }
         let flushes = forced && flags == 0;
+        if self.asked.running.is_empty() {
+            self.moved = (Instant::now(), 0);
+        }
         self.asked.running.insert(tag, Running { tag, request, start, left, flushes, failure: None });
         self.send();
     }
@@ -286,6 +310,7 @@ impl Remote {
         match found {
             Ok(0) => self.dies("the server has ended the connection"),
             Ok(count) => {
+                self.moved.1 += count;
                 let mut said = Vec::new();
                 let done = |_: &mut Asked, reply| said.push(reply);
                 let filler = &mut self.filler;
@@ -301,6 +326,9 @@ impl Remote {
                 };
                 if let Err(why) = taken {
                     self.dies(why);
+                }
+                if !said.is_empty() || self.moved.1 >= PROGRESS_BYTES {
+                    self.moved = (Instant::now(), 0);
                 }
                 said.into_iter().for_each(|reply| self.answered(reply));
                 self.send(); // data that were asked for
@@ -368,7 +396,8 @@ impl Remote {
         }
         let waits = !self.asked.running.is_empty();
         let left = Duration::from_nanos(until.0.saturating_sub(self.now().0));
-        let time = left.min(SILENCE);
+        let looks = waits && self.ends_when.is_some();
+        let time = left.min(if looks { LOOK } else { SILENCE });
         let mut wanted = PollFlags::empty();
         wanted.set(PollFlags::IN, waits);
         wanted.set(PollFlags::OUT, self.sent < self.out.len());
@@ -378,8 +407,21 @@ impl Remote {
         } else {
             poll(&mut [PollFd::new(&self.stream, wanted)], Some(&spec))
         };
-        if waits && found == Ok(0) && left >= SILENCE {
-            self.dies("no answer within 60 s");
+        if waits && found == Ok(0) {
+            self.look();
+        }
+    }
+
+    /// Whether to go on waiting for answers.
+    fn look(&mut self) {
+        if self.moved.0.elapsed() >= SILENCE {
+            return self.dies("no answer within 60 s");
+        }
+        if self.ends_since.is_none() && self.ends_when.as_mut().is_some_and(|ends| ends()) {
+            self.ends_since = Some(Instant::now());
+        }
+        if self.ends_since.is_some_and(|since| since.elapsed() >= GRACE) {
+            self.dies("no answer before the end");
         }
     }
 
@@ -387,6 +429,9 @@ impl Remote {
     fn step(&mut self, until: Nanos) -> Result<(), IoError> {
         self.send();
         if self.receive() || !self.ready.is_empty() {
+            if self.ready.is_empty() && self.moved.0.elapsed() >= LOOK {
+                self.look(); // parts of an answer alone are no reason to wait for ever
+            }
             return Ok(()); // what came before a death counts
         }
         self.alive()?;

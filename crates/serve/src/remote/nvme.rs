@@ -7,7 +7,7 @@
 //!
 //! Of the namespaces that there are, the first is taken. No digests are asked for, and no keep-alive time is set.
 
-use super::hello::{Broken, Terms, connect, in_words, said};
+use super::hello::{Broken, PATIENCE, Terms, connect, fill, in_words, said, sensible};
 use super::replies::{Known, Reply};
 use super::uri::{Refused, Uri};
 use crate::listen::Stream;
@@ -18,7 +18,8 @@ use flashwright_nvme::wire::pdu::{self, Common, Format, SHORT_BYTES, Span, flag,
 use flashwright_nvme::wire::placement;
 use flashwright_nvme::wire::{Cqe, HOST_PAGE, SQE_BYTES, Sgl, Sqe, Status, put, u16_at, u32_at, u64_at};
 use std::collections::VecDeque;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
+use std::time::Instant;
 
 /// Commands of the admin queue, and the most of an I/O queue.
 const ADMIN_SIZE: u16 = 32;
@@ -298,6 +299,7 @@ fn status_in_words(status: Status) -> String {
 struct Talk {
     stream: Stream,
     cid: u16,
+    until: Instant,
 }
 
 const NO_TARGET: &str = "is it a target of NVMe/TCP?";
@@ -305,7 +307,7 @@ const NO_TARGET: &str = "is it a target of NVMe/TCP?";
 impl Talk {
     fn open(uri: &Uri) -> Result<(Self, u32), Broken> {
         let stream = connect(uri.address())?;
-        let mut talk = Self { stream, cid: 0 };
+        let mut talk = Self { stream, cid: 0, until: Instant::now() + PATIENCE };
         let mut out = Vec::new();
         pdu::put_connection(&mut out, kind::IC_REQ, 0, 0, 0);
         (&talk.stream).write_all(&out)?;
@@ -321,7 +323,7 @@ impl Talk {
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Broken> {
-        Ok((&self.stream).read_exact(bytes)?)
+        Ok(fill(&self.stream, self.until, bytes)?)
     }
 
     /// Sends a command with data in its capsule, and returns its completion and data.
@@ -348,6 +350,9 @@ impl Talk {
             match common.kind {
                 pdu::kind::C2H_DATA => {
                     found.extend_from_slice(all.get(usize::from(common.data_at)..).unwrap_or_default());
+                    if found.len() > wanted {
+                        return said("the controller answers with more than was asked for", NO_TARGET);
+                    }
                     if common.flags & flag::SUCCESS != 0 {
                         return Ok((Cqe::default(), found));
                     }
@@ -508,13 +513,13 @@ fn greet(uri: &Uri) -> Result<(Stream, Terms, Queue), Broken> {
         0 => TRANSFER_MAX,
         power => (HOST_PAGE as u64).checked_shl(u32::from(power)).unwrap_or(TRANSFER_MAX).min(TRANSFER_MAX),
     };
-    let terms = Terms {
-        bytes: u64_at(&namespace, 0) << block_shift,
+    let terms = sensible(Terms {
+        bytes: u64_at(&namespace, 0).saturating_mul(1 << block_shift),
         flags: export::SEND_FLUSH | export::SEND_FUA | has(2, export::SEND_TRIM),
         minimum: 1 << block_shift,
         maximum: u32::try_from(largest).expect("a MiB at most"),
         structured: false,
-    };
+    })?;
     let in_capsule = (u32_at(&facts, 1792) as usize * 16).saturating_sub(SQE_BYTES);
     // A queue of some size takes one command less.
     let places = usize::from(size) - 1;

@@ -26,8 +26,10 @@ enum At {
 pub struct Replies {
     bytes: Vec<u8>,
     at: At,
-    /// Errors of requests whose replies are not over.
+    /// Errors of requests whose replies are not over, the first of each.
     failed: Vec<(u64, u32, String)>,
+    /// Chunks since a reply was over that brought no data.
+    idle: u32,
 }
 
 /// What a client knows of a request that it sent.
@@ -40,6 +42,10 @@ pub trait Known {
 
 /// Longest chunk other than data.
 const CHUNK_MAX: usize = 64 << 10;
+/// The most chunks without data in a row that end no reply: those of a reply without end.
+const IDLE_MAX: u32 = 1 << 16;
+/// The most of an error's words that is kept, in bytes: as much as the protocol allows for a text.
+const WORDS_MAX: usize = 4096;
 const OFFSET_HOLE: u16 = 2;
 const ERROR_BIT: u16 = 1 << 15;
 
@@ -126,6 +132,7 @@ impl Replies {
         let (flags, kind) = (wire::u16_at(message, 4), wire::u16_at(message, 6));
         let (is_last, length) = (flags & chunk::DONE != 0, wire::u32_at(message, 16));
         let body = &message[20..];
+        let mut brings = false;
         match kind {
             chunk::NONE if length == 0 => {}
             chunk::OFFSET_DATA if length > 8 => {
@@ -137,16 +144,24 @@ impl Replies {
                 return Ok(());
             }
             OFFSET_HOLE if length == 12 => {
-                if !known.brought(cookie, u64::from(wire::u32_at(body, 8))) {
+                let bytes = u64::from(wire::u32_at(body, 8));
+                if !known.brought(cookie, bytes) {
                     return Err("a reply brings more than was asked for");
                 }
+                brings = bytes > 0;
             }
             kind if kind & ERROR_BIT != 0 && length >= 6 => {
-                let end = (6 + usize::from(wire::u16_at(body, 4))).min(body.len());
-                let why = String::from_utf8_lossy(&body[6..end]).replace(['\n', '\r'], " ");
-                self.failed.push((cookie, wire::u32_at(body, 0), why));
+                if self.failed.iter().all(|(failed, ..)| *failed != cookie) {
+                    let end = (6 + usize::from(wire::u16_at(body, 4)).min(WORDS_MAX)).min(body.len());
+                    let why = String::from_utf8_lossy(&body[6..end]).replace(['\n', '\r'], " ");
+                    self.failed.push((cookie, wire::u32_at(body, 0), why));
+                }
             }
             _ => return Err("a chunk of a reply is of no known type"),
+        }
+        self.idle += u32::from(!brings);
+        if self.idle > IDLE_MAX {
+            return Err("a reply has no end");
         }
         self.over(cookie, is_last, known, done);
         Ok(())
@@ -157,13 +172,11 @@ impl Replies {
         if !is_last {
             return;
         }
+        self.idle = 0;
         // The first error is the one that is told.
         let first = self.failed.iter().position(|(failed, ..)| *failed == cookie);
         match first.map(|at| self.failed.remove(at)) {
-            Some((_, errno, why)) => {
-                self.failed.retain(|(failed, ..)| *failed != cookie);
-                done(known, Reply::Failed(cookie, errno, why));
-            }
+            Some((_, errno, why)) => done(known, Reply::Failed(cookie, errno, why)),
             None => done(known, Reply::Done(cookie)),
         }
     }
@@ -237,6 +250,19 @@ mod tests {
             assert_eq!(found, expected, "in parts of {size}");
             assert_eq!(sent.0, [1, 2, 3, 2]);
         }
+    }
+
+    #[test]
+    fn a_reply_without_end_takes_no_memory_and_is_told() {
+        let mut endless = Vec::new();
+        chunk(&mut endless, 0, 32769, 1, &[&[0, 0, 0, 5, 0x70, 0][..], &[b'x'; 0x7000]].concat());
+        let (mut replies, mut rounds) = (Replies::default(), 0);
+        while replies.take(&endless, &mut Sent::default(), |_, reply| panic!("{reply:?}")).is_ok() {
+            rounds += 1;
+            let kept: usize = replies.failed.iter().map(|(.., why)| why.len()).sum();
+            assert!(kept <= WORDS_MAX, "{kept} bytes after {rounds} errors");
+        }
+        assert_eq!(rounds, IDLE_MAX);
     }
 
     #[test]

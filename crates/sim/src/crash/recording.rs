@@ -3,7 +3,8 @@
 //! After eight bytes that name the format comes one zstd frame with a checksum. In it are [`Event`]s in the encoding of postcard. The
 //! first says what drive was served, and the last how many requests there are, so a file that was not completed is noticed.
 
-use flashwright_block::{Beside, Request, RequestKind, system_says};
+use flashwright_block::{Beside, Bytes, Request, RequestKind, system_says};
+use flashwright_ssd::memory_left;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -180,9 +181,11 @@ impl Recording {
         }
         let damaged =
             |what: &dyn std::fmt::Display| failed(&format!("the recording is damaged or was not completed: {what}"));
-        let mut bytes = Vec::new();
-        let mut frame = zstd::Decoder::with_buffer(file).map_err(|error| failed(&error))?;
-        frame.read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
+        let frame = zstd::Decoder::with_buffer(file).map_err(|error| failed(&error))?;
+        let bytes = unpacked(frame, memory_left).map_err(|error| match error {
+            Unpacked::Damaged(error) => damaged(&error),
+            Unpacked::TooLarge(what) => failed(&what),
+        })?;
         let (mut left, mut about, mut steps, mut requests) = (&bytes[..], None, Vec::new(), 0);
         loop {
             let (event, rest) = postcard::take_from_bytes(left).map_err(|error| damaged(&error))?;
@@ -222,10 +225,54 @@ impl Recording {
     }
 }
 
+/// What is unpacked between two looks at the memory that is left.
+const PIECE_BYTES: usize = 16 << 20;
+
+/// Why a recording can't be unpacked.
+#[derive(Debug)]
+enum Unpacked {
+    Damaged(std::io::Error),
+    TooLarge(String),
+}
+
+/// Unpacks a recording as far as it fits the memory that is `left`: a file of some KiB may hold gigabytes of zeros.
+fn unpacked(mut from: impl Read, left: impl Fn() -> Option<u64>) -> Result<Vec<u8>, Unpacked> {
+    let mut bytes = Vec::new();
+    loop {
+        // The buffer may be moved as it grows, and then the steps are made from it: as much again.
+        let (needed, left) = ((bytes.len() + PIECE_BYTES) as u64 * 2, left().unwrap_or(u64::MAX));
+        if needed > left || bytes.try_reserve(PIECE_BYTES).is_err() {
+            return Err(Unpacked::TooLarge(format!(
+                "found more than {} of data, which take at least {} of memory more, expected no more than the {} that is left",
+                Bytes(bytes.len() as u64).rounded(),
+                Bytes(needed).rounded(),
+                Bytes(left).rounded()
+            )));
+        }
+        let piece = from.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut bytes).map_err(Unpacked::Damaged)?;
+        if piece == 0 {
+            return Ok(bytes);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use flashwright_block::Nanos;
+
+    #[test]
+    fn what_does_not_fit_the_memory_is_told_before_it_is_taken() {
+        let unpack = |bytes: u64, left| unpacked(std::io::repeat(0).take(bytes), || left);
+        assert_eq!(unpack(40 << 20, None).unwrap().len(), 40 << 20);
+        assert_eq!(unpack(40 << 20, Some(200 << 20)).unwrap().len(), 40 << 20);
+        let Err(Unpacked::TooLarge(what)) = unpack(u64::MAX, Some(100 << 20)) else { panic!("it has no end") };
+        assert_eq!(
+            what,
+            "found more than 48.0 MiB of data, which take at least 128.0 MiB of memory more, expected no more than the \
+             100.0 MiB that is left"
+        );
+    }
 
     fn written(name: &str) -> (PathBuf, About) {
         let path = std::env::temp_dir().join(format!("flashwright-{}-{name}.fwr", std::process::id()));

@@ -246,16 +246,24 @@ impl Image {
 
     /// Locks the file against other servers.
     pub(super) fn lock(file: &File, path: &Path) -> Result<(), ImageError> {
-        use rustix::fs::{FlockOperation, flock};
+        use rustix::fs::{FlockOperation, fcntl_lock, flock};
         use rustix::io::Errno;
-        flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|errno| match errno {
+        let whole = FlockOperation::NonBlockingLockExclusive;
+        flock(file, whole).map_err(|errno| match errno {
             Errno::WOULDBLOCK => ImageError::new(
                 path,
                 "in use by another server",
                 "stop that one first, or give each an image of its own",
             ),
             other => ImageError::system(path, "can't be locked", &io::Error::from(other)),
-        })
+        })?;
+        // The other kind of lock, which neither sees nor is seen by the first: QEMU takes it.
+        match fcntl_lock(file, whole) {
+            Err(Errno::WOULDBLOCK | Errno::ACCESS) => {
+                Err(ImageError::new(path, "locked by another program", "end that program first"))
+            }
+            _ => Ok(()), // or a file system without them
+        }
     }
 }
 

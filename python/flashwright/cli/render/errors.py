@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from flashwright.errors import FlashwrightError
+from flashwright.support.printable import printable
 
 __all__ = ["as_typed", "beyond_command", "fault", "note", "options_of_the_command", "typed"]
 
@@ -32,14 +33,14 @@ _NAMES = re.compile(r"[\w.-]+((, | and )[\w.-]+)*")
 def fault(message: str, hint: str = "") -> None:
     """Say what is wrong, a line a fault, and what to try."""
     for line in message.splitlines():
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {printable(line)}", file=sys.stderr)
     if hint:
-        print(f"hint: {hint}", file=sys.stderr)
+        print(f"hint: {printable(hint)}", file=sys.stderr)
 
 
 def note(message: str) -> None:
     """Say something that is no error."""
-    print(f"note: {message}", file=sys.stderr)
+    print(f"note: {printable(message)}", file=sys.stderr)
 
 
 def as_typed(error: FlashwrightError) -> tuple[str, str]:

@@ -8,13 +8,15 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from flashwright.cli.render import flash, units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
 from flashwright.simulation.parts import amplifications_differ
 from flashwright.simulation.results import RunResult
 from flashwright.simulation.warnings import gathered
+from flashwright.support.printable import printable
 
 __all__ = [
     "Column",
@@ -38,7 +40,7 @@ _WIDTH_LEAST = 20
 
 
 class _Console(Console):
-    """Standard output, on which text folds at word borders and never within a number with its unit."""
+    """Standard output: text folds at word borders, never within a number with its unit, and steers no terminal."""
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **style: Any) -> None:
         """Print as Rich does; text alone is folded here."""
@@ -47,6 +49,13 @@ class _Console(Console):
                 super().print(line, soft_wrap=True, **style)
         else:
             super().print(*objects, soft_wrap=soft_wrap, crop=False, **style)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """What Rich makes of something, with text of others as a terminal may have it."""
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(printable(part.text), part.style)
 
 
 def console() -> Console:
