@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,6 @@ def again(ssd: Ssd, source: Source, best: Point, settings: dict[str, Any]) -> Po
     """The recommended reserve, played with another seed and ten times as long."""
     drive = ssd.with_({"capacity.utilization": best.utilization}).precondition("auto")
     if isinstance(source, workloads.Trace):
-        from dataclasses import replace
-
         run = drive.play(replace(source, repeat=10), seed=SEED, window="off", **settings)
     else:
         requests = 10 * best.result.json["measured"]["requests"]
@@ -113,6 +112,9 @@ def judge(case: Case, jobs: int) -> dict[str, Any]:
     name, ssd, spec, texts, settings = case
     began = time.monotonic()
     source = workloads.find(spec)
+    if isinstance(source, workloads.Trace):
+        # The small drive holds less than the traces' addresses span.
+        source = replace(source, addresses="scale")
     requests = None if isinstance(source, workloads.Trace) else 200_000
     found = advise(
         ssd, source, targets=texts, settings=RunSettings(requests=requests, **settings), jobs=jobs

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "SECTOR_BYTES",
     "Buffer",
     "CrashTest",
     "Replay",
@@ -48,6 +49,7 @@ __all__ = [
     "workloads",
 ]
 
+SECTOR_BYTES: int
 __version__: str
 source_digest: str
 

@@ -413,6 +413,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::errors::keep_panics();
+        module.add("SECTOR_BYTES", flashwright_block::SECTOR_BYTES)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("source_digest", super::SOURCE_DIGEST)
     }

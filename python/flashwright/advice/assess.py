@@ -21,7 +21,7 @@ from flashwright.simulation.run import RunSettings
 from flashwright.simulation.ssd import Ssd
 from flashwright.simulation.variant import Maker
 from flashwright.simulation.warnings import Gathered
-from flashwright.support.core import _core
+from flashwright.support.core import SECTOR_BYTES, _core
 from flashwright.support.progress import Progress
 from flashwright.traces import tracefiles, workloads
 from flashwright.twin.profile import Profile
@@ -48,7 +48,6 @@ _SHORT_RUNS_PAGES = 20_000_000
 _KEPT_SHARE = 0.3
 # Requests of a trace that are looked at for their alignment, at most.
 _LOOKED_AT = 1_000_000
-_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True)
@@ -392,8 +391,8 @@ def _aligned(plan: Plan, profile: Profile) -> Load | None:
     table = tracefiles.columns(source, requests=_LOOKED_AT)
     kinds = table["kind"].to_numpy(zero_copy_only=False)
     moves = (kinds == "read") | (kinds == "write")
-    first = table["first_sector"].to_numpy()[moves].astype(np.int64) * _SECTOR_BYTES
-    end = first + table["sectors"].to_numpy()[moves].astype(np.int64) * _SECTOR_BYTES
+    first = table["first_sector"].to_numpy()[moves].astype(np.int64) * SECTOR_BYTES
+    end = first + table["sectors"].to_numpy()[moves].astype(np.int64) * SECTOR_BYTES
     if not len(first):
         return plan.load
     return replace(plan.load, unaligned=float(np.mean((first % unit != 0) | (end % unit != 0))))

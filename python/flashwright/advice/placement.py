@@ -23,10 +23,9 @@ from flashwright.simulation.run import RunSettings
 from flashwright.simulation.ssd import Ssd
 from flashwright.simulation.variant import Maker
 from flashwright.simulation.warnings import Gathered, gathered
-from flashwright.support.core import _core
+from flashwright.support.core import SECTOR_BYTES, _core
 from flashwright.support.progress import Progress
 from flashwright.traces import tracefiles
-from flashwright.traces.requests import SECTOR_BYTES
 from flashwright.traces.workloads import Trace, trace
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from flashwright.drive.findings import Finding
 from flashwright.drive.quantities import as_text, needs
+from flashwright.support.core import SECTOR_BYTES
 
-__all__ = ["PARAMETERS", "SECTOR_BYTES", "Contradiction", "contradictions", "reconcile"]
-
-SECTOR_BYTES = 512
+__all__ = ["PARAMETERS", "Contradiction", "contradictions", "reconcile"]
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,12 @@ from typing import Any, Literal, Protocol
 import tomli_w
 
 from flashwright._core import __version__
-from flashwright.drive.contradictions import PARAMETERS, SECTOR_BYTES, contradictions
+from flashwright.drive.contradictions import PARAMETERS, contradictions
 from flashwright.drive.description import completed, config_of
 from flashwright.drive.findings import Finding
 from flashwright.drive.quantities import EXAMPLES, UNITS, as_text, decode, needs, plain
 from flashwright.errors import ConfigError
-from flashwright.support.core import _core
+from flashwright.support.core import SECTOR_BYTES, _core
 from flashwright.support.files import parse_toml
 
 __all__ = [

@@ -2,7 +2,10 @@
 
 import flashwright._core as _core
 
-__all__ = ["_core", "expect_arrays"]
+__all__ = ["SECTOR_BYTES", "_core", "expect_arrays"]
+
+SECTOR_BYTES = _core.SECTOR_BYTES
+"""The unit of addresses of block devices."""
 
 
 def expect_arrays() -> None:

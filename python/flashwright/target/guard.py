@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from flashwright.errors import DeviceError, TargetError
+from flashwright.support.core import SECTOR_BYTES
 
-__all__ = ["CODES", "SECTOR", "Carrying", "Core", "Guarded", "Range"]
+__all__ = ["CODES", "Carrying", "Core", "Guarded", "Range"]
 
 # Kinds of requests, as the core numbers them.
 CODES: dict[str, int] = {"read": 0, "write": 1, "trim": 2, "flush": 3}
-# Bytes that a sector of the core has.
-SECTOR = 512
 
 # Bytes that are discarded at once. Chosen: any kernel takes them, and Ctrl-C is heard in between.
 PURGE_BYTES = 1 << 30
@@ -116,7 +115,10 @@ class Guarded:
 
     def __init__(self, core: Core, name: str, part: Range, *, whole: bool, reads_alone: bool):
         self._core, self._name, self._whole, self._reads_alone = core, name, whole, reads_alone
-        self._first, self._count = part.start_bytes // SECTOR, part.length_bytes // SECTOR
+        self._first, self._count = (
+            part.start_bytes // SECTOR_BYTES,
+            part.length_bytes // SECTOR_BYTES,
+        )
         self.now, self.idle, self.close = core.now, core.idle, core.close
         self.counted: Callable[[], tuple[int, int]] | None = getattr(core, "counted", None)
 
@@ -141,10 +143,10 @@ class Guarded:
             # A flush has no place.
             outside = (length > room) | (first_sectors > room - np.minimum(length, room))
             if np.any(outside & (kinds != CODES["flush"])):
-                at = int(first_sectors[outside][0]) * SECTOR
+                at = int(first_sectors[outside][0]) * SECTOR_BYTES
                 raise TargetError(
                     f"{self._name}: found a request at {at:,} B of the range, expected it within its "
-                    f"{self._count * SECTOR:,} B"
+                    f"{self._count * SECTOR_BYTES:,} B"
                 )
             placed = np.where(kinds == CODES["flush"], 0, first_sectors + np.uint64(self._first))
             first_sectors = placed.astype(np.uint64)
@@ -165,7 +167,7 @@ class Guarded:
             )
         if self._whole:
             return self._core.purge()
-        piece = PURGE_BYTES // SECTOR
+        piece = PURGE_BYTES // SECTOR_BYTES
         trim = np.array([CODES["trim"]], np.uint8)
         for at in range(0, self._count, piece):
             first = np.array([at], np.uint64)

@@ -20,12 +20,12 @@ import numpy.typing as npt
 from flashwright.errors import ArgumentError, TargetError
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.arguments import checked
-from flashwright.support.core import _core
+from flashwright.support.core import SECTOR_BYTES, _core
 from flashwright.support.exports import is_export
 from flashwright.target.arrays import Ints
 from flashwright.target.contents import NOISE, Contents
 from flashwright.target.deadline import Allowance, Deadline, OutOfTimeError
-from flashwright.target.guard import CODES, SECTOR, Core, Guarded, Range
+from flashwright.target.guard import CODES, Core, Guarded, Range
 from flashwright.target.times import Times
 
 __all__ = [
@@ -296,12 +296,12 @@ class Target:
             raise ArgumentError(f"play: kind: found {kind!r}, expected {', '.join(CODES)}")
         codes = _broadcast("kind", given, offsets).astype(np.uint8)
         sizes[codes == CODES["flush"]] = 0
-        if np.any(offsets < 0) or np.any((offsets | sizes) % SECTOR):
+        if np.any(offsets < 0) or np.any((offsets | sizes) % SECTOR_BYTES):
             raise TargetError(
-                f"{self.name}: found requests off the sectors of {SECTOR} B, expected whole ones"
+                f"{self.name}: found requests off the sectors of {SECTOR_BYTES} B, expected whole ones"
             )
-        first = (offsets // SECTOR).astype(np.uint64)
-        sectors = (sizes // SECTOR).astype(np.uint32)
+        first = (offsets // SECTOR_BYTES).astype(np.uint64)
+        sectors = (sizes // SECTOR_BYTES).astype(np.uint32)
         if data != self._carried:
             self._core.carry(data.noise_share, data.repeats)
             self._carried = data
@@ -347,14 +347,14 @@ class Target:
         TargetError
             If a read lies outside of the target's range.
         """
-        if np.any(offsets_bytes < 0) or np.any((offsets_bytes | size_bytes) % SECTOR):
+        if np.any(offsets_bytes < 0) or np.any((offsets_bytes | size_bytes) % SECTOR_BYTES):
             raise TargetError(
-                f"{self.name}: found requests off the sectors of {SECTOR} B, expected whole ones"
+                f"{self.name}: found requests off the sectors of {SECTOR_BYTES} B, expected whole ones"
             )
-        first = (offsets_bytes // SECTOR).astype(np.uint64)
+        first = (offsets_bytes // SECTOR_BYTES).astype(np.uint64)
         depth = first.shape[1]
         codes = np.full(depth, CODES["read"], np.uint8)
-        sectors = np.full(depth, size_bytes // SECTOR, np.uint32)
+        sectors = np.full(depth, size_bytes // SECTOR_BYTES, np.uint32)
         submitted, ended = np.empty(first.shape, np.uint64), np.empty(first.shape, np.uint64)
         watch, play = self.watch, self._core.play
         for index, group in enumerate(first):
@@ -449,7 +449,10 @@ def _write_once(device: Core, capacity_bytes: int) -> None:
     offsets = np.arange(0, capacity_bytes, _PREFILL_BYTES)
     sizes = np.minimum(_PREFILL_BYTES, capacity_bytes - offsets)
     codes = np.full(offsets.size, CODES["write"], np.uint8)
-    first, sectors = (offsets // SECTOR).astype(np.uint64), (sizes // SECTOR).astype(np.uint32)
+    first, sectors = (
+        (offsets // SECTOR_BYTES).astype(np.uint64),
+        (sizes // SECTOR_BYTES).astype(np.uint32),
+    )
     device.play(codes, first, sectors, 1)
     flush = np.array([CODES["flush"]], np.uint8)
     device.play(flush, np.zeros(1, np.uint64), np.zeros(1, np.uint32), 1)

@@ -19,7 +19,6 @@ __all__ = [
     "NOTE_TIMESTAMP",
     "READ",
     "REQUEST_DTYPE",
-    "SECTOR_BYTES",
     "TRIM",
     "VERSION",
     "WRITE",
@@ -35,7 +34,6 @@ __all__ = [
 
 Records: TypeAlias = npt.NDArray[np.void]
 
-SECTOR_BYTES = 512
 
 READ, WRITE, TRIM, FLUSH = 0, 1, 2, 3
 """Kinds of request, numbered as the core's ``RequestKind``."""

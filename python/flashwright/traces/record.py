@@ -39,11 +39,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal, TypeAlias
 
+from flashwright.support.core import SECTOR_BYTES
 from flashwright.traces.blktrace import (
     FLUSH,
     READ,
     REQUEST_DTYPE,
-    SECTOR_BYTES,
     TRIM,
     WRITE,
     RecordError,

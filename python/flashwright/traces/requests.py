@@ -9,13 +9,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-__all__ = ["KINDS", "SECTOR_BYTES", "request_table"]
+__all__ = ["KINDS", "request_table"]
 
 KINDS = ("read", "write", "trim", "flush")
 """Kinds of request, in the order of their numbers."""
-
-SECTOR_BYTES = 512
-"""The unit of addresses of block devices."""
 
 
 def request_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:

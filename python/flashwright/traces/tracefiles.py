@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from flashwright.errors import OutputError, WorkloadError
 from flashwright.support.arguments import checked
-from flashwright.support.core import _core, expect_arrays
+from flashwright.support.core import SECTOR_BYTES, _core, expect_arrays
 from flashwright.support.files import is_same_file
-from flashwright.traces.requests import SECTOR_BYTES, request_table
+from flashwright.traces.requests import request_table
 from flashwright.traces.workloads import Trace, trace
 
 if TYPE_CHECKING:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from flashwright.errors import TraceError, WorkloadError
 from flashwright.support.arguments import checked
+from flashwright.support.core import SECTOR_BYTES
 from flashwright.support.files import exists
 from flashwright.traces.columnar import as_text
 from flashwright.traces.generators import (
@@ -234,7 +235,6 @@ def trace(
 
 _TIME_SCALE_MAX = 1e6
 _COPIES_MAX = 64
-_SECTOR = 512
 
 
 def _check_scaling(time_scale: float, part: tuple[int, int] | None, copies: int) -> None:
@@ -251,7 +251,7 @@ def _check_scaling(time_scale: float, part: tuple[int, int] | None, copies: int)
             parameters=["scale_footprint"],
         )
     if part is not None and not (
-        0 <= part[0] < part[1] < 2**63 and part[0] % _SECTOR == part[1] % _SECTOR == 0
+        0 <= part[0] < part[1] < 2**63 and part[0] % SECTOR_BYTES == part[1] % SECTOR_BYTES == 0
     ):
         raise WorkloadError(
             f"range: found bytes {part[0]:,} to {part[1]:,}, expected a start and a length in multiples of 512 B, the "

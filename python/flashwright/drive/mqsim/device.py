@@ -21,6 +21,7 @@ from flashwright.drive.mqsim.element import (
     Word,
 )
 from flashwright.drive.quantities import as_text
+from flashwright.support.core import SECTOR_BYTES
 
 __all__ = ["CACHING", "DEVICE_SETS", "as_size", "as_time", "cache_settings", "dram_ns", "planes_of"]
 
@@ -35,9 +36,6 @@ _COMMAND_NS = 290
 
 _VICTIMS_AT_ONCE = 10
 """Victims that a plane of MQSim cleans at once; it cleans from so many free blocks on, whatever the threshold."""
-
-_SECTOR = 512
-"""Bytes of a sector."""
 
 _LONGEST_NS = 10_000_000_000
 """The longest time of an operation here."""
@@ -204,7 +202,7 @@ def _map(v: Values) -> Iterator[Outcome]:
         return
     yield Setting("ftl.scheme", "dftl", "Ideal_Mapping_Table = false")
     pages = planes_of(v) * v.whole("Block_No_Per_Plane") * v.whole("Page_No_Per_Block")
-    sectors = v.whole("Page_Capacity") // _SECTOR
+    sectors = v.whole("Page_Capacity") // SECTOR_BYTES
     entry = math.ceil((2 * math.log2(pages) + sectors) / 8)
     entries = max(1, int(v.whole("CMT_Capacity") // entry * _scale(v)))
     yield Setting("ftl.dftl.cmt-entries", entries, f"CMT_Capacity / {entry} B")

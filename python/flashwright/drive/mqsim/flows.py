@@ -26,14 +26,13 @@ from flashwright.drive.mqsim.element import (
     Whole,
     Word,
 )
+from flashwright.support.core import SECTOR_BYTES
 
 __all__ = ["FLOW_SETS", "PARTS", "REQUESTS", "FlowValues", "reads_alone"]
 
 REQUESTS = 100_000
 """Requests of a flow that ends at a time in MQSim and keeps a queue full."""
 
-_SECTOR = 512
-"""Bytes of a sector."""
 
 _SECOND = 1_000_000_000
 """Nanoseconds of a second."""
@@ -93,7 +92,7 @@ def _caching(v: Values) -> Iterator[Outcome]:
     device, mode = _of(v).device, v.word("Device_Level_Data_Caching_Mode")
     size = v.found.get("Average_Request_Size")
     writes = v.found.get("Read_Percentage") != _FULL
-    request = size * _SECTOR if isinstance(size, int) and writes else None
+    request = size * SECTOR_BYTES if isinstance(size, int) and writes else None
     usual = {each.key: each.value for each in cache_settings(device, device.caching)}
     for each in cache_settings(device, mode, request):
         if usual[each.key] != each.value:
@@ -146,7 +145,7 @@ def _generator(v: Values) -> Iterator[Outcome]:
 
 def _rate(v: Values) -> Fraction:
     """Requests a second, which MQSim takes from whole numbers of sectors, requests and nanoseconds."""
-    requests = v.whole("Bandwidth") // _SECTOR // v.whole("Average_Request_Size")
+    requests = v.whole("Bandwidth") // SECTOR_BYTES // v.whole("Average_Request_Size")
     if requests == 0:
         raise ValueError("Bandwidth")
     return Fraction(_SECOND, max(1, _SECOND // requests))
@@ -187,7 +186,7 @@ def _hot(v: Values) -> Iterator[Outcome]:
 
 def _aligned(v: Values) -> Iterator[Outcome]:
     unit = v.whole("Address_Alignment_Unit") if v.flag("Generated_Aligned_Addresses") else 1
-    yield Spec("align", _short(unit * _SECTOR))
+    yield Spec("align", _short(unit * SECTOR_BYTES))
 
 
 def _alignment(v: Values) -> Iterator[Outcome]:
@@ -201,7 +200,7 @@ def _short(size: int) -> str:
 
 
 def _size(v: Values) -> Iterator[Outcome]:
-    yield Spec("size", _short(v.whole("Average_Request_Size") * _SECTOR))
+    yield Spec("size", _short(v.whole("Average_Request_Size") * SECTOR_BYTES))
 
 
 def _size_law(v: Values) -> Iterator[Outcome]:
