@@ -11,6 +11,8 @@ import pytest
 
 from flashwright.errors import ConfigError, DeviceError, TargetError
 from flashwright.simulation.ssd import Ssd
+from flashwright.support import core
+from flashwright.target import guard
 from flashwright.target.target import OutOfTimeError, Range, Target
 
 MIB = 1 << 20
@@ -248,3 +250,7 @@ def test_reads_alone_find_data_on_a_simulated_drive() -> None:
         for what in (drive.purge, drive.flush, drive.fill):
             with pytest.raises(TargetError, match="expected reads only"):
                 what()
+
+
+def test_the_guard_counts_the_sectors_of_the_core() -> None:
+    assert guard.SECTOR_BYTES == core.SECTOR_BYTES
