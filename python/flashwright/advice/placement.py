@@ -240,14 +240,42 @@ def groups_of(requests: pa.Table, handles: int, page_bytes: int = 4096) -> tuple
     >>> [(g.handle, g.place_bytes, g.share, g.interval_bytes, len(g.ranges)) for g in groups_of(table, 2)]
     [(1, 131072, 0.96, 136533.3..., 1), (2, 163840, 0.04, None, 1)]
     """
+    return _grouped(_regions(requests, page_bytes), handles, page_bytes)
+
+
+@dataclass(frozen=True)
+class _Regions:
+    """What was written of the regions that were, each an entry of every column."""
+
+    numbers: npt.NDArray[Any]
+    places: npt.NDArray[Any]
+    """Pages that were written."""
+    writes: npt.NDArray[Any]
+    """Times that pages were written."""
+    pages: int
+    """Pages of a region."""
+    written: npt.NDArray[Any]
+    """All pages that were written, in order."""
+
+
+def _regions(requests: pa.Table, page_bytes: int) -> _Regions:
     first, pages = _written(requests, page_bytes)
-    if len(first) == 0:
-        return ()
-    region = _region_pages(int(first.min()), int((first + pages).max()), page_bytes)
     place, counts = np.unique(_each_page(first, pages), return_counts=True)
-    at, begins = np.unique(place // region, return_index=True)
+    size = (
+        1
+        if len(first) == 0
+        else _region_pages(int(first.min()), int((first + pages).max()), page_bytes)
+    )
+    numbers, begins = np.unique(place // size, return_index=True)
     places = np.diff(np.append(begins, len(place)))
-    writes = np.add.reduceat(counts, begins)
+    writes = np.add.reduceat(counts, begins) if len(begins) else counts
+    return _Regions(numbers, places, writes, size, place)
+
+
+def _grouped(regions: _Regions, handles: int, page_bytes: int) -> tuple[Group, ...]:
+    places, writes = regions.places, regions.writes
+    if len(writes) == 0:
+        return ()
     total = int(writes.sum())
     interval = total / (writes / places)
     bins = np.clip(np.round(np.log2(interval) * _BINS_PER_OCTAVE).astype(np.int64), 0, _BINS - 1)
@@ -262,7 +290,7 @@ def groups_of(requests: pa.Table, handles: int, page_bytes: int = 4096) -> tuple
                 place_bytes=int(places[mine].sum()) * page_bytes,
                 share=float(writes[mine].sum() / total),
                 interval_bytes=float(np.median(again)) * page_bytes if len(again) else None,
-                ranges=_ranges(at, group, handle - 1, region * page_bytes),
+                ranges=_ranges(regions.numbers, group, handle - 1, regions.pages * page_bytes),
             )
         )
     return tuple(found)
@@ -270,8 +298,9 @@ def groups_of(requests: pa.Table, handles: int, page_bytes: int = 4096) -> tuple
 
 def _written(requests: pa.Table, page_bytes: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """First page and pages of each write."""
-    kinds = np.asarray(requests["kind"].to_pylist())
-    writes = kinds == "write"
+    import pyarrow.compute as pc
+
+    writes = pc.equal(requests["kind"], "write").to_numpy()
     sector = requests["first_sector"].to_numpy()[writes].astype(np.int64)
     sectors = requests["sectors"].to_numpy()[writes].astype(np.int64)
     per_page = page_bytes // SECTOR_BYTES
@@ -422,7 +451,8 @@ def advise_placement(
                 f"{source.path}: the {which} half has {writes:,} writes, expected {_WRITES_MIN:,} or more",
                 "lifetimes are learned from the first half and played with the second; record for longer",
             )
-    grouped = {count: groups_of(learned, count, page_bytes) for count in sorted(set(handles))}
+    regions = _regions(learned, page_bytes)
+    grouped = {count: _grouped(regions, count, page_bytes) for count in sorted(set(handles))}
     config = ssd.config
     own = config["geometry"]["superblock"]
     play = _Play(ssd, given, jobs, progress)
@@ -448,7 +478,7 @@ def advise_placement(
         runs=tuple(play.runs),
         best=best,
         groups=() if best is None else grouped[best.choice.handles],
-        unknown_share=_unknown(requests, half, page_bytes),
+        unknown_share=_unknown(regions.written, requests.slice(half), page_bytes),
         failures=play.failures,
         why=why,
         finished=not play.interrupted,
@@ -552,7 +582,7 @@ def _verdict(runs: Sequence[Run], failures: Mapping[Choice, str]) -> tuple[Run |
     state = "settled" if best.amplification is not None else "without cleaning"
     figures = f"write amplification {of(best):.3f} instead of {of(reference):.3f}, {state}"
     if gain <= max(_MATTERS * of(reference), reference.width + best.width):
-        so = "which is more" if gain < 0 else "no more of a difference than runs have"
+        so = "which is more" if gain < 0 else "which is within what runs differ by"
         return (
             None,
             f"gains nothing for this load on this drive: {best.choice.handles} handles have {figures}, {so}",
@@ -560,8 +590,7 @@ def _verdict(runs: Sequence[Run], failures: Mapping[Choice, str]) -> tuple[Run |
     return best, f"{best.choice.text}: {figures}"
 
 
-def _unknown(requests: pa.Table, half: int, page_bytes: int) -> float:
-    """Share of pages written in the second half at places that the first did not write."""
-    before = np.unique(_each_page(*_written(requests.slice(0, half), page_bytes)))
-    after = _each_page(*_written(requests.slice(half), page_bytes))
-    return float(np.count_nonzero(~np.isin(after, before)) / max(1, len(after)))
+def _unknown(known: npt.NDArray[Any], requests: pa.Table, page_bytes: int) -> float:
+    """Share of the pages written that are not among those known."""
+    after = _each_page(*_written(requests, page_bytes))
+    return float(np.count_nonzero(~np.isin(after, known)) / max(1, len(after)))

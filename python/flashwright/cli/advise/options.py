@@ -12,7 +12,16 @@ from flashwright.advice.lines import BlockDevice
 from flashwright.errors import ConfigError
 from flashwright.twin.profile import Profile
 
-__all__ = ["BothOptions", "HostOptions", "SpaceOptions"]
+__all__ = ["BothOptions", "HostOptions", "Jobs", "SpaceOptions"]
+
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Play N runs at a time; by default one a core.",
+        rich_help_panel="Processes",
+    ),
+]
 
 
 @dataclass
@@ -128,14 +137,7 @@ class SpaceOptions:
             rich_help_panel="Workload",
         ),
     ] = 1
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Play N runs at a time; by default one a core.",
-            rich_help_panel="Processes",
-        ),
-    ] = None
+    jobs: Jobs = None
     despite_doubts: Annotated[
         bool,
         typer.Option(

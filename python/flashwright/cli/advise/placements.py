@@ -18,6 +18,7 @@ from flashwright.advice.placement import (
     handle_table,
 )
 from flashwright.advice.placement_lines import lines
+from flashwright.cli.advise.options import Jobs
 from flashwright.cli.options import DEFAULT_TRACE, RunOptions
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
@@ -54,14 +55,7 @@ class PlacementOptions:
             rich_help_panel="Output",
         ),
     ] = None
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Play N runs at a time; by default one a core.",
-            rich_help_panel="Processes",
-        ),
-    ] = None
+    jobs: Jobs = None
 
     def counts(self) -> list[int]:
         """The numbers of handles."""
