@@ -429,6 +429,7 @@ def advise_placement(
     if wrong or not handles:
         raise ConfigError(
             f"handles: found {wrong[0] if wrong else 'none'}, expected 1 to {_HANDLES_MAX}",
+            "such as 2, 4 and 8",
             parameters=["handles"],
         )
     if ssd.config["ram"]["manager"] != "none":
