@@ -20,6 +20,7 @@ __all__ = [
     "MissingPackageError",
     "MissingResultError",
     "OutputError",
+    "OutOfSpaceError",
     "PolicyError",
     "SavedStateError",
     "ServeError",
@@ -117,6 +118,17 @@ class PolicyError(FlashwrightError):
     """
 
     general_hint = "docs/how-to/policies-in-python.md says what a policy is asked and may answer"
+
+
+class OutOfSpaceError(PolicyError):
+    """A translation layer written in Python can't place what the host writes; its ``write`` raises it.
+
+    The drive is then full or at the end of its life, as a native one would be: the run ends with the state of its blocks.
+    """
+
+    general_hint = (
+        "give it more spare space (capacity.utilization) or endurance (wear.pe-cycles-max)"
+    )
 
 
 class TargetError(FlashwrightError):

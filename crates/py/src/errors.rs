@@ -20,6 +20,7 @@ pyo3::import_exception!(flashwright.errors, SavedStateError);
 pyo3::import_exception!(flashwright.errors, TargetError);
 pyo3::import_exception!(flashwright.errors, ServeError);
 pyo3::import_exception!(flashwright.errors, PolicyError);
+pyo3::import_exception!(flashwright.errors, OutOfSpaceError);
 pyo3::import_exception!(flashwright.errors, InternalError);
 
 /// A failed run; the type of a source's error depends on whether it is a trace.

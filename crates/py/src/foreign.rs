@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 pub struct Handed {
     /// The configuration key of the policy that it replaces.
     key: String,
-    name: String,
+    pub name: String,
     /// Creates and initialises an instance, given a seed and the drive's parameters.
     make: Py<PyAny>,
     /// Its description in results, as JSON text.
@@ -36,11 +36,14 @@ pub struct Handed {
     keeps_reads: bool,
     reads_are_uses: bool,
     padding: bool,
+    /// Blocks of a plane that a translation layer fills side by side, and whether it cleans where no write waits.
+    pub open_blocks: u32,
+    pub cleans: bool,
 }
 
 /// State that the parts of one policy share.
-struct Shared {
-    handed: Handed,
+pub struct Shared {
+    pub handed: Handed,
     calls: AtomicU64,
     fault: FaultCell,
     cause: Arc<Mutex<Option<PyErr>>>,
@@ -68,6 +71,7 @@ impl Given {
             });
             given.shared.push(Arc::clone(&shared));
             match shared.handed.key.as_str() {
+                "ftl.scheme" => policies.ftl.ftl = Some(Box::new(Maker(shared))),
                 "gc.victim" => policies.ftl.victim = Some(Box::new(Maker(shared))),
                 "placement.policy" => policies.ftl.placement = Some(Box::new(Maker(shared))),
                 _ => policies.manager = Some(Box::new(Maker(shared))),
@@ -120,19 +124,29 @@ impl Shared {
 
 impl Shared {
     /// Calls a method of an instance and counts the call.
-    fn ask<'py, A: pyo3::call::PyCallArgs<'py>>(
+    pub fn ask<'py, A: pyo3::call::PyCallArgs<'py>>(
         &self,
         py: Python<'py>,
         method: &Method,
         arguments: A,
     ) -> Result<Bound<'py, PyAny>, String> {
+        self.called(py, method, arguments).map_err(|error| self.raised(py, method.name, error))
+    }
+
+    /// As [`Shared::ask`], for an exception that may be an answer.
+    pub fn called<'py, A: pyo3::call::PyCallArgs<'py>>(
+        &self,
+        py: Python<'py>,
+        method: &Method,
+        arguments: A,
+    ) -> PyResult<Bound<'py, PyAny>> {
         self.calls.fetch_add(1, Relaxed);
-        method.bound.bind(py).call1(arguments).map_err(|error| self.raised(py, method.name, error))
+        method.bound.bind(py).call1(arguments)
     }
 
     /// Stores the exception and returns one line about it.
     #[cold]
-    fn raised(&self, py: Python<'_>, method: &str, error: PyErr) -> String {
+    pub fn raised(&self, py: Python<'_>, method: &str, error: PyErr) -> String {
         // Before Python 3.12 the exception does not have its traceback yet.
         let traced = error.traceback(py).map_or(Ok(()), |trace| error.value(py).setattr("__traceback__", trace));
         let told = traced
@@ -151,12 +165,20 @@ impl Shared {
         of: &[(&str, u32)],
         methods: [&'static str; N],
     ) -> Option<(Py<PyAny>, [Method; N])> {
+        self.begin_with(seed, |about| of.iter().try_for_each(|(name, value)| about.set_item(name, value)), methods)
+    }
+
+    /// As [`Shared::begin`], told of more than counts.
+    pub fn begin_with<const N: usize>(
+        &self,
+        seed: u64,
+        tell: impl FnOnce(&Bound<'_, PyDict>) -> PyResult<()>,
+        methods: [&'static str; N],
+    ) -> Option<(Py<PyAny>, [Method; N])> {
         Python::attach(|py| {
             let made = (|| {
                 let about = PyDict::new(py);
-                for (name, value) in of {
-                    about.set_item(name, value)?;
-                }
+                tell(&about)?;
                 let instance = self.handed.make.bind(py).call1((seed, about))?;
                 Ok((instance.clone().unbind(), methods_of(&instance, methods)?))
             })();
@@ -169,7 +191,7 @@ impl Shared {
     }
 
     /// A copy of an instance, and its methods.
-    fn copied<const N: usize>(
+    pub fn copied<const N: usize>(
         &self,
         instance: Option<&Py<PyAny>>,
         methods: [&'static str; N],
@@ -191,8 +213,8 @@ impl Shared {
 }
 
 /// A method of an instance.
-struct Method {
-    name: &'static str,
+pub struct Method {
+    pub name: &'static str,
     bound: Py<PyAny>,
 }
 
@@ -203,7 +225,7 @@ fn methods_of<const N: usize>(instance: &Bound<'_, PyAny>, names: [&'static str;
 }
 
 /// A number that a method returned.
-fn number(answer: &Bound<'_, PyAny>, method: &str, expected: &str) -> Result<i64, String> {
+pub fn number(answer: &Bound<'_, PyAny>, method: &str, expected: &str) -> Result<i64, String> {
     if !answer.is_instance_of::<PyBool>()
         && let Ok(number) = answer.extract()
     {
@@ -213,7 +235,7 @@ fn number(answer: &Bound<'_, PyAny>, method: &str, expected: &str) -> Result<i64
 }
 
 #[cold]
-fn described(answer: &Bound<'_, PyAny>) -> String {
+pub fn described(answer: &Bound<'_, PyAny>) -> String {
     if answer.is_none() {
         return "None".to_owned();
     }
@@ -223,7 +245,7 @@ fn described(answer: &Bound<'_, PyAny>) -> String {
     format!("{line} ({kind})")
 }
 
-const NOT_BEGUN: &str = "the policy could not be created";
+pub const NOT_BEGUN: &str = "the policy could not be created";
 
 /// A NumPy array of one column, created once and refilled.
 struct Column<T> {
@@ -281,8 +303,8 @@ fn float(count: u64) -> f64 {
 }
 
 /// The data that an object shows during a call of its policy; `tables` is none at any other time.
-struct Shown<T, C> {
-    tables: Option<Box<T>>,
+pub struct Shown<T, C> {
+    pub tables: Option<Box<T>>,
     /// A placeholder for the tables in their original place.
     spare: Option<Box<T>>,
     call: u64,
@@ -290,16 +312,16 @@ struct Shown<T, C> {
 }
 
 impl<T: Default, C: Default> Shown<T, C> {
-    fn new() -> Mutex<Self> {
+    pub fn new() -> Mutex<Self> {
         Mutex::new(Self { tables: None, spare: Some(Box::default()), call: 0, columns: C::default() })
     }
-    fn take_from(&mut self, tables: &mut Box<T>) {
+    pub fn take_from(&mut self, tables: &mut Box<T>) {
         if let Some(spare) = self.spare.take() {
             self.tables = Some(std::mem::replace(tables, spare));
             self.call += 1;
         }
     }
-    fn give_back(&mut self, tables: &mut Box<T>) {
+    pub fn give_back(&mut self, tables: &mut Box<T>) {
         if let Some(own) = self.tables.take() {
             self.spare = Some(std::mem::replace(tables, own));
         }
@@ -307,12 +329,12 @@ impl<T: Default, C: Default> Shown<T, C> {
 }
 
 /// Never waits: waiting for a lock while holding the GIL can deadlock.
-fn opened<'a, T>(shown: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>> {
+pub fn opened<'a, T>(shown: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>> {
     shown.try_lock().map_err(|_| PolicyError::new_err(format!("{what} is in use by another thread")))
 }
 
 /// Waits for another thread that reads, and lets it run meanwhile.
-fn held<'a, T>(py: Python<'_>, shown: &'a Mutex<T>) -> MutexGuard<'a, T> {
+pub fn held<'a, T>(py: Python<'_>, shown: &'a Mutex<T>) -> MutexGuard<'a, T> {
     loop {
         match shown.try_lock() {
             Err(TryLockError::WouldBlock) => py.detach(std::thread::yield_now),
@@ -450,7 +472,7 @@ group_columns! {
 }
 
 /// Creates the instances of one policy.
-struct Maker(Arc<Shared>);
+pub struct Maker(pub Arc<Shared>);
 
 impl MakeVictim for Maker {
     fn name(&self) -> &str {

@@ -6,6 +6,7 @@
 mod crash;
 mod errors;
 mod foreign;
+mod layer;
 
 mod proxy;
 mod replay;
@@ -391,6 +392,8 @@ mod _core {
     use super::crash::CrashTest;
     #[pymodule_export]
     use super::foreign::{Buffer, Unit};
+    #[pymodule_export]
+    use super::layer::FlashHandle;
     #[pymodule_export]
     use super::replay::Replay;
     #[pymodule_export]

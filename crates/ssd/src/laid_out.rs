@@ -6,6 +6,7 @@ use crate::ssd::Policies;
 use flashwright_config::{DieOrderName, DriveConfig, SettingError, TimingModel};
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{Flash, SchemeName, SlcCacheKind};
+use flashwright_nand::ProgramOrder;
 
 /// Validation errors. If power may be cut and nothing speaks against that, `flash` gets what a mount needs first: the
 /// translation layer has to do with the blocks that this leaves.
@@ -111,6 +112,18 @@ fn of_policies(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
     let given = [victim.map(|maker| ("victim", maker.name())), placement.map(|maker| ("placement", maker.name()))];
     let refused = given.into_iter().flatten().filter(|_| !scheme.asks_policies());
     let takers = SchemeName::those(SchemeName::asks_policies);
+    let any_order = policies
+        .ftl
+        .ftl
+        .as_deref()
+        .filter(|_| config.block_layout().unit() > 1 && config.geometry.program_order != ProgramOrder::Ascending);
+    let any_order = any_order.map(|maker| SettingError {
+        key: "geometry.program-order".to_owned(),
+        what: format!(
+            "found \"any\" with {}, expected \"ascending\" where one command programs several mapping units",
+            maker.name()
+        ),
+    });
     refused
         .map(|(kind, name)| SettingError {
             key: "ftl.scheme".to_owned(),
@@ -120,5 +133,6 @@ fn of_policies(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
                 takers.join(" or ")
             ),
         })
+        .chain(any_order)
         .collect()
 }

@@ -12,7 +12,7 @@ use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDe
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
     CleansInSteps, FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme,
-    SchemeFigures, SlcContext, Violation,
+    SchemeFigures, SchemeName, SlcContext, Violation,
 };
 use flashwright_nand::{BlockId, ErrorCounts, ErrorLaw, Geometry, Lpn, Nand};
 use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
@@ -86,7 +86,8 @@ pub struct Policies {
 
 impl Policies {
     pub(crate) fn is_empty(&self) -> bool {
-        self.ftl.victim.is_none() && self.ftl.placement.is_none() && self.manager.is_none()
+        let Foreign { ftl, victim, placement, fault: _ } = &self.ftl;
+        ftl.is_none() && victim.is_none() && placement.is_none() && self.manager.is_none()
     }
 }
 
@@ -227,6 +228,13 @@ impl Ssd {
         policies: &Policies,
     ) -> Result<Self, SsdError> {
         let keeps = keeps.into();
+        let with_own_layer = policies.ftl.ftl.is_some().then(|| {
+            let mut written = config.clone().into_written();
+            written.ftl.scheme = SchemeName::Foreign;
+            written.check()
+        });
+        let with_own_layer = with_own_layer.transpose()?;
+        let config = with_own_layer.as_ref().unwrap_or(config);
         let fail = |problems| ConfigError { source_name: config.name.clone(), problems };
         if let Some(problem) = crate::memory::problem(config, keeps) {
             return Err(fail(vec![problem]).into());

@@ -187,22 +187,24 @@ class Characterization:
 
         write_characterization(Path(path), self)
 
-    def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+    def figures(self, folder: str | os.PathLike[str], *, size: str | None = None) -> list[Path]:
+        """Write each chart of the report as drawings (SVG, PDF, PNG) and as its numbers (CSV); needs Matplotlib.
 
         Parameters
         ----------
         folder : path
             Where the files go; it is made if it is not there.
+        size : str, optional
+            Width and height, such as ``"84mm,60mm"``; by default a column's width, and the height that each needs.
 
         Returns
         -------
         list of Path
-            The files: ``NN-name.svg`` and ``NN-name.csv``.
+            The files: ``NN-name.svg``, ``.pdf``, ``.png`` and ``.csv``.
         """
         from flashwright.characterization.pages import characterization_page
 
-        return characterization_page(self).figures(folder)
+        return characterization_page(self).figures(folder, size=size)
 
     def __repr__(self) -> str:
         parts = ", ".join(part.name for part in self.parts) or "nothing"

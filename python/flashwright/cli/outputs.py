@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from flashwright.errors import OutputError, SweepError, WorkloadError
+from flashwright.errors import ArgumentError, OutputError, SweepError, WorkloadError
 from flashwright.simulation.run import Run
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.files import check_writable
@@ -57,7 +57,15 @@ class ResultOptions:
         Path | None,
         typer.Option(
             metavar="FOLDER",
-            help="Every chart of the report as NN-name.svg and NN-name.csv, for papers; needs Matplotlib.",
+            help="Every chart of the report as NN-name.svg, .pdf, .png and .csv, for papers; needs Matplotlib.",
+            rich_help_panel="Output",
+        ),
+    ] = None
+    figures_size: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WIDTH,HEIGHT",
+            help="The size of each of --figures, such as 84mm,60mm; by default a column's width, and the height that it needs.",
             rich_help_panel="Output",
         ),
     ] = None
@@ -112,6 +120,12 @@ class ResultOptions:
         for name, path in tables.items():
             if path is not None:
                 check_table(path, f"--{name.replace('_', '-')}")
+        if self.figures_size is not None:
+            from flashwright.report.paper import size_of
+
+            size_of(self.figures_size)
+            if self.figures is None:
+                raise ArgumentError("--figures-size: found without --figures, expected both")
         if self.figures is not None:
             from flashwright.report.paper import check_figures
 

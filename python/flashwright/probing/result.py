@@ -187,8 +187,10 @@ class ProbeResult(Tabular):
         folder: str | os.PathLike[str],
         twin: Twin | None = None,
         checked: Check | None = None,
+        *,
+        size: str | None = None,
     ) -> list[Path]:
-        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+        """Write each chart of the report as drawings (SVG, PDF, PNG) and as its numbers (CSV); needs Matplotlib.
 
         Parameters
         ----------
@@ -198,15 +200,16 @@ class ProbeResult(Tabular):
             What the drive was copied into.
         checked : Check, optional
             Drive and twin on the pattern that was held back.
+        size : str, optional
+            Width and height, such as ``"84mm,60mm"``; by default a column's width, and the height that each needs.
 
         Returns
         -------
         list of Path
-            The files: ``NN-name.svg`` and ``NN-name.csv``.
+            The files: ``NN-name.svg``, ``.pdf``, ``.png`` and ``.csv``.
         """
-        return probe_page(self, None if twin is None else twin.fit.residuals, checked).figures(
-            folder
-        )
+        residuals = None if twin is None else twin.fit.residuals
+        return probe_page(self, residuals, checked).figures(folder, size=size)
 
     def __repr__(self) -> str:
         verdicts = sum(finding.verdict != "unknown" for finding in self.findings.values())

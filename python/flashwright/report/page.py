@@ -36,10 +36,11 @@ def figures_of(
     columns: Columns,
     labels: Sequence[str],
     title: str,
+    size: str | None = None,
 ) -> list[Path]:
     """Write each chart of a page into a folder, as :func:`flashwright.report.paper.write_figures`."""
     charts = [chart for part in parts for chart in part.charts]
-    return write_figures(Path(folder), charts, columns, labels, title)
+    return write_figures(Path(folder), charts, columns, labels, title, size)
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,10 @@ class Findings:
         """Write the page, as :func:`write_findings`."""
         write_findings(Path(path), self)
 
-    def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+    def figures(self, folder: str | os.PathLike[str], *, size: str | None = None) -> list[Path]:
         """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
         charts = [*self.front, *self.sections]
-        return figures_of(folder, charts, self.columns, [self.title], self.title)
+        return figures_of(folder, charts, self.columns, [self.title], self.title, size)
 
 
 def write_findings(path: Path, found: Findings) -> None:

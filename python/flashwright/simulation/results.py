@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
     from flashwright.simulation.pages import RunsPage
 from flashwright.simulation.flat_figures import flat_figures, runs_html, table
@@ -63,8 +64,14 @@ class Reported:
         """
         self._page(title).report(path)
 
-    def figures(self, folder: str | os.PathLike[str], *, title: str | None = None) -> list[Path]:
-        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+    def figures(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        size: str | None = None,
+    ) -> list[Path]:
+        """Write each chart of the report as drawings (SVG, PDF, PNG) and as its numbers (CSV); needs Matplotlib.
 
         Parameters
         ----------
@@ -72,13 +79,39 @@ class Reported:
             Where the files go; it is made if it is not there.
         title : str, optional
             What the figures are of; it stands in their metadata.
+        size : str, optional
+            Width and height, such as ``"84mm,60mm"``; by default a column's width, and the height that each needs.
 
         Returns
         -------
         list of Path
-            The files: ``NN-name.svg`` and ``NN-name.csv``.
+            The files: ``NN-name.svg``, ``.pdf``, ``.png`` and ``.csv``.
         """
-        return self._page(title).figures(folder)
+        return self._page(title).figures(folder, size=size)
+
+    def plot(self, chart: str | None = None, *, size: str | None = None) -> Figure:
+        """Draw one chart of the report; needs Matplotlib.
+
+        Parameters
+        ----------
+        chart : str, optional
+            Its name, as :meth:`figures` names its files, without the number; by default the first.
+        size : str, optional
+            Width and height, such as ``"84mm,60mm"``.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To be changed, or saved in any format that Matplotlib knows.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd
+        >>> run = Ssd.named("default").play("uniform", requests=2_000)
+        >>> run.plot("write-amplification", size="84mm,60mm").get_size_inches().round(2)
+        array([3.31, 2.36])
+        """
+        return self._page(None).plot(chart, size)
 
 
 @dataclass(frozen=True)

@@ -326,8 +326,14 @@ class SweepResult(Tabular):
 
         write_grid(Path(path), self, title)
 
-    def figures(self, folder: str | os.PathLike[str], *, title: str = "Sweep") -> list[Path]:
-        """Write each chart of the report as a vector drawing (SVG) and as its numbers (CSV); needs Matplotlib.
+    def figures(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        title: str = "Sweep",
+        size: str | None = None,
+    ) -> list[Path]:
+        """Write each chart of the report as drawings (SVG, PDF, PNG) and as its numbers (CSV); needs Matplotlib.
 
         Parameters
         ----------
@@ -335,15 +341,17 @@ class SweepResult(Tabular):
             Where the files go; it is made if it is not there.
         title : str, optional
             What the figures are of; it stands in their metadata.
+        size : str, optional
+            Width and height, such as ``"84mm,60mm"``; by default a column's width, and the height that each needs.
 
         Returns
         -------
         list of Path
-            The files: ``NN-name.svg`` and ``NN-name.csv``.
+            The files: ``NN-name.svg``, ``.pdf``, ``.png`` and ``.csv``.
         """
         from flashwright.sweeps.pages import grid_page
 
-        return grid_page(self, title).figures(folder)
+        return grid_page(self, title).figures(folder, size=size)
 
 
 def _dig(figures: Mapping[str, Any], name: str) -> float | None:

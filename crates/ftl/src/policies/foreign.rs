@@ -9,11 +9,14 @@
 
 use super::placement::MakePlacement;
 use super::victim::MakeVictim;
+use crate::schemes::MakeFtl;
 use std::sync::{Arc, OnceLock};
 
-/// Foreign policies for a translation layer, each in place of the one that the settings name.
+/// Foreign policies for a translation layer, or a whole one, each in place of the one that the settings name.
 #[derive(Default)]
 pub struct Foreign {
+    /// The translation layer.
+    pub ftl: Option<Box<dyn MakeFtl>>,
     /// The block that is cleaned.
     pub victim: Option<Box<dyn MakeVictim>>,
     /// The frontier that a page goes to.

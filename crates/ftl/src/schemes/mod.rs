@@ -234,14 +234,22 @@ pub struct Reserve {
 }
 
 macro_rules! schemes {
-    ($($module:ident :: $scheme:ident as $name:ident),+ $(,)?) => {
+    ($($module:ident :: $scheme:ident as $name:ident),+; unlisted $outside:ident :: $outer:ident as $unlisted:ident) => {
         $(mod $module; pub use $module::$scheme;)+
+        mod $outside;
+        pub use $outside::$outer;
 
         /// The names that `ftl.scheme` takes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "kebab-case")]
         #[allow(missing_docs)]
-        pub enum SchemeName { $($name),+ }
+        pub enum SchemeName {
+            $($name,)+
+            /// A layer from outside, which is passed in when the drive is built: no setting names it, and no run with it is saved.
+            #[serde(skip_deserializing)]
+            #[schemars(skip)]
+            $unlisted,
+        }
 
         /// The settings of each `ftl.scheme`, in a table named after it.
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -250,17 +258,32 @@ macro_rules! schemes {
         pub struct SchemeSettings {
             $(#[serde(skip_serializing_if = "crate::registry::is_empty")]
             pub $module: <$scheme as BuildScheme>::Settings,)+
+            #[serde(skip)]
+            pub $outside: <$outer as BuildScheme>::Settings,
         }
 
         /// The translation layer in use.
         #[derive(Clone, Debug, Serialize, Deserialize)]
         #[allow(missing_docs, clippy::large_enum_variant)] // one a drive
-        pub enum Scheme { $($name($scheme)),+ }
+        pub enum Scheme {
+            $($name($scheme),)+
+            #[serde(skip)]
+            $unlisted($outer),
+        }
 
         impl SchemeName {
             /// All of them, in the order of the list.
             pub const ALL: &[SchemeName] = &[$(SchemeName::$name),+];
+        }
 
+        dispatch! { $($module::$scheme as $name,)+ $outside::$outer as $unlisted }
+    };
+}
+
+/// The calls of whatever scheme it is.
+macro_rules! dispatch {
+    ($($module:ident :: $scheme:ident as $name:ident),+) => {
+        impl SchemeName {
             /// The names of those that `can`, for messages.
             #[must_use]
             pub fn those(can: impl Fn(Self) -> bool) -> Vec<&'static str> {
@@ -488,7 +511,8 @@ schemes! {
     last::Last as Last,
     superblock::Superblock as Superblock,
     dftl::Dftl as Dftl,
-    zoned::Zoned as Zoned,
+    zoned::Zoned as Zoned;
+    unlisted foreign::ForeignFtl as Foreign
 }
 
 impl Scheme {
@@ -510,6 +534,7 @@ pub use bast::{BastSettings, VictimLog};
 pub use block::{BlockMapSettings, Coalesce};
 pub use dftl::{DftlSettings, SamePageRead};
 pub use fast::{FastSettings, OutOfOrder};
+pub use foreign::{DecideFtl, FtlDrive, MakeFtl};
 pub use last::LastSettings;
 pub use replacement::ReplacementSettings;
 pub use superblock::SuperblockSettings;

@@ -18,8 +18,8 @@ class Shown(Protocol):
     def report(self, path: Path) -> None:
         """Write the page."""
 
-    def figures(self, folder: Path) -> object:
-        """Write each of its charts into a folder."""
+    def figures(self, folder: Path, *, size: str | None) -> object:
+        """Write each of its charts into a folder, in this width and height."""
 
 
 class Wanted(Protocol):
@@ -33,13 +33,17 @@ class Wanted(Protocol):
     def figures(self) -> Path | None:
         """The folder of the figures."""
 
+    @property
+    def figures_size(self) -> str | None:
+        """Their width and height."""
+
 
 def put_page(made: Callable[[], Shown], output: Wanted) -> None:
     """Write the page and the figures that were asked for; nothing is made where neither was."""
     if output.report is not None:
         made().report(output.report)
     if output.figures is not None:
-        made().figures(output.figures)
+        made().figures(output.figures, size=output.figures_size)
 
 
 def put_json(document: Mapping[str, object], path: Path | None) -> bool:

@@ -1,7 +1,7 @@
 """Policies written in Python that run inside the native simulator: one class, handed to the run.
 
 A victim policy says which block is cleaned, a placement policy which stream a page goes to, a buffer policy what
-leaves the drive's RAM. Each takes the place of the one that the drive's configuration names; all else stays native. The
+leaves the drive's RAM, a translation layer all that the flash does. Each takes the place of the one that the drive's configuration names; all else stays native. The
 drive's tables come as NumPy arrays, so a choice among hundreds of blocks is a few array operations.
 
 Examples
@@ -22,7 +22,7 @@ True
 
 from __future__ import annotations
 
-from flashwright._core import Buffer, Unit
+from flashwright._core import Buffer, Flash, Unit
 
 # The core asks for `_told` here.
 from flashwright.drive.policies.handing import _told as _told
@@ -45,16 +45,21 @@ from flashwright.drive.policies.kinds import (
     UnitInfo,
     VictimPolicy,
 )
+from flashwright.drive.policies.layer import Cause, FlashInfo, TranslationLayer
 
 __all__ = [
     "Buffer",
     "BufferPolicy",
+    "Cause",
     "DriveInfo",
+    "Flash",
+    "FlashInfo",
     "Given",
     "PlacementPolicy",
     "Policy",
     "RamInfo",
     "Streams",
+    "TranslationLayer",
     "Unit",
     "UnitInfo",
     "VictimPolicy",

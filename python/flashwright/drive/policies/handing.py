@@ -16,13 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flashwright.errors import PolicyError
 from flashwright.support.arguments import checked
 
-if TYPE_CHECKING:
-    pass
 from flashwright.drive.policies.kinds import (
     BufferPolicy,
     Given,
@@ -30,13 +28,14 @@ from flashwright.drive.policies.kinds import (
     Policy,
     VictimPolicy,
 )
+from flashwright.drive.policies.layer import TranslationLayer
 
 __all__ = ["details_of", "expect_policies", "handed", "identity_of", "load", "name_of"]
 
-_KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy)
+_KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy, TranslationLayer)
 
 
-_EXPECTED = "expected a class or an object of VictimPolicy, PlacementPolicy or BufferPolicy"
+_EXPECTED = f"expected a class or an object of {', '.join(kind.__name__ for kind in _KINDS[:-1])} or {_KINDS[-1].__name__}"
 
 
 @checked()
@@ -214,11 +213,17 @@ def _class(policy: Given) -> type[Policy]:
 def _check(policy: Given) -> None:
     made = _class(policy)
     base = next(kind for kind in _KINDS if issubclass(made, kind))
-    if getattr(made, made._asks) is getattr(base, made._asks):
-        raise PolicyError(f"{name_of(policy)}: found no method {made._asks}, expected one")
+    for method in made._asks:
+        if getattr(made, method) is getattr(base, method):
+            raise PolicyError(f"{name_of(policy)}: found no method {method}, expected one")
     streams = getattr(policy, "streams", 1)
     if isinstance(streams, bool) or not isinstance(streams, int) or not 1 <= streams <= 64:
         raise PolicyError(f"{name_of(policy)}: streams: found {streams!r}, expected 1 to 64")
+    open_blocks = getattr(policy, "open_blocks", 1)
+    if isinstance(open_blocks, bool) or not isinstance(open_blocks, int) or open_blocks < 1:
+        raise PolicyError(
+            f"{name_of(policy)}: open_blocks: found {open_blocks!r}, expected 1 or more"
+        )
     by = getattr(policy, "by", "block")
     if by not in ("block", "page"):
         raise PolicyError(f"{name_of(policy)}: by: found {by!r}, expected 'block' or 'page'")
@@ -234,7 +239,7 @@ class _Handed:
 
     key: str
     name: str
-    make: Callable[[int, dict[str, int]], Policy]
+    make: Callable[[int, dict[str, Any]], Policy]
     about: str
     streams: int
     moves: bool
@@ -242,6 +247,8 @@ class _Handed:
     keeps_reads: bool
     reads_are_uses: bool
     padding: bool
+    open_blocks: int
+    cleans: bool
 
 
 @checked(policies=None)
@@ -260,17 +267,21 @@ def handed(policies: Sequence[Given]) -> list[_Handed]:
             keeps_reads=bool(getattr(policy, "keeps_reads", False)),
             reads_are_uses=bool(getattr(policy, "reads_are_uses", False)),
             padding=bool(getattr(policy, "padding", False)),
+            open_blocks=getattr(policy, "open_blocks", 1),
+            cleans=getattr(_class(policy), "clean", None) is not TranslationLayer.clean,
         )
         for policy in policies
     ]
 
 
-def _maker(policy: Given) -> Callable[[int, dict[str, int]], Policy]:
-    def make(seed: int, about: dict[str, int]) -> Policy:
+def _maker(policy: Given) -> Callable[[int, dict[str, Any]], Policy]:
+    def make(seed: int, about: dict[str, Any]) -> Policy:
         instance: Any = policy() if isinstance(policy, type) else copy.deepcopy(policy)
         import numpy as np
 
         instance.rng = np.random.default_rng(seed)
+        if "flash" in about:
+            instance.flash = about.pop("flash")
         instance.begin(policy._info(**about))
         made: Policy = instance
         return made

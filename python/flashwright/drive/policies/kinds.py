@@ -103,7 +103,7 @@ class RamInfo:
 
 
 class Policy:
-    """What the three kinds of policies share.
+    """What all kinds of policies share.
 
     What is handed to a run is a pattern. A class is called without arguments, an object is copied deeply, once for each
     thing that an instance serves; so nothing is carried from one run to the next, nor from one unit to another.
@@ -118,7 +118,7 @@ class Policy:
     key: ClassVar[str]
     """The configuration key of the policy whose place it takes."""
     rng: np.random.Generator
-    _asks: ClassVar[str]
+    _asks: ClassVar[tuple[str, ...]]
     _info: ClassVar[type]
 
 
@@ -141,7 +141,7 @@ class VictimPolicy(Policy):
     """
 
     key = "gc.victim"
-    _asks = "pick"
+    _asks = ("pick",)
     _info = UnitInfo
 
     def begin(self, unit: UnitInfo) -> None:
@@ -205,7 +205,7 @@ class PlacementPolicy(Policy):
 
     key = "placement.policy"
     streams: int = 2
-    _asks = "host"
+    _asks = ("host",)
     _info = DriveInfo
 
     def begin(self, drive: DriveInfo) -> None:
@@ -294,7 +294,7 @@ class BufferPolicy(Policy):
     keeps_reads: bool = False
     reads_are_uses: bool = False
     padding: bool = False
-    _asks = "choose"
+    _asks = ("choose",)
     _info = RamInfo
 
     def begin(self, ram: RamInfo) -> None:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH, HEIGHT = 3.4, 2.2  # inches
+KINDS = ("svg", "pdf", "png")
+"""The formats of drawings, by the ends of their files."""
+DPI_OF_PIXELS = 300  # of a drawing of pixels, as journals ask of figures in colour
+DPI_WITHIN = 600  # of what lies as pixels within a vector drawing
 _LINE_OF_LEGEND = 0.15
 _STYLE: Any = {
     "font.family": "sans-serif",
@@ -49,6 +53,8 @@ _STYLE: Any = {
     # Words stay words, and one chart is one file to the byte.
     "svg.fonttype": "none",
     "svg.hashsalt": "flashwright",
+    # Fonts as a whole, which journals take and editors can change.
+    "pdf.fonttype": 42,
 }
 _INK, _SOFT, _SHADE = "#1b2027", "#56606d", "#1a6b3c"
 _MANY = 60  # points beyond which they are drawn small
@@ -60,17 +66,19 @@ _ENTRY_MAX = 48  # of a line of the legend
 _TITLE_X_MAX, _TITLE_Y_MAX = 40, 32  # characters of a line
 
 
-def draw(view: View, path: Path, title: str) -> None:
-    """Draw a view into an SVG file.
+def draw(view: View, size: tuple[float, float] | None = None) -> Figure:
+    """Draw a view.
 
     Parameters
     ----------
     view : View
         What is drawn.
-    path : Path
-        The file.
-    title : str
-        What the chart is of, for the metadata.
+    size : (float, float), optional
+        Width and height in inches; by default as wide as a column, and as high as the chart needs.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     kinds: dict[str, Callable[[View, Figure], None]] = {
         "lines": _lines,
@@ -80,17 +88,56 @@ def draw(view: View, path: Path, title: str) -> None:
         "film": _map,
         "requests": _requests,
     }
+    width, _ = size or (WIDTH, HEIGHT)
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        figure = Figure(figsize=(width, HEIGHT), layout="constrained")
         kinds[view.chart.kind](view, figure)
-        caption = re.sub(r"<[^>]+>", "", view.chart.caption)
-        metadata = {
+        if size is not None:
+            figure.set_size_inches(*size)
+    return figure
+
+
+def save(figure: Figure, view: View, path: Path, kind: str, title: str) -> None:
+    """Write a drawing into a file, to the byte the same for the same figure.
+
+    Parameters
+    ----------
+    figure : Figure
+        What :func:`draw` made of the view.
+    view : View
+        What it shows.
+    path : Path
+        The file.
+    kind : str
+        One of :data:`KINDS`.
+    title : str
+        What the chart is of, for the metadata.
+    """
+    caption = re.sub(r"<[^>]+>", "", view.chart.caption)
+    about = f"{title}. {caption}".strip()
+    metadata: dict[str, dict[str, Any]] = {
+        "svg": {
             "Title": view.chart.title,
-            "Description": f"{title}. {caption}".strip(),
+            "Description": about,
             "Creator": "Flashwright",
             "Date": None,
-        }
-        figure.savefig(path, format="svg", dpi=600, metadata=metadata)
+        },
+        "pdf": {
+            "Title": view.chart.title,
+            "Subject": about,
+            "Creator": "Flashwright",
+            "Producer": None,
+            "CreationDate": None,
+        },
+        "png": {
+            "Title": view.chart.title,
+            "Description": about,
+            "Software": "Flashwright",
+        },
+    }
+    dpi = DPI_OF_PIXELS if kind == "png" else DPI_WITHIN
+    with mpl.rc_context(_STYLE):
+        figure.savefig(path, format=kind, dpi=dpi, metadata=metadata[kind])
 
 
 @functools.cache
@@ -199,9 +246,10 @@ def _legend(figure: Figure, entries: list[tuple[Any, str]]) -> None:
         return
     wrapped = [textwrap.fill(name, _ENTRY_MAX) for _, name in entries]
     longest = max(len(line) for name in wrapped for line in name.splitlines())
-    across = max(1, min(len(entries), int((WIDTH - 0.1) / (longest * 0.062 + 0.42))))
+    width, height = figure.get_size_inches()
+    across = max(1, min(len(entries), int((width - 0.1) / (longest * 0.062 + 0.42))))
     lines = math.ceil(sum(name.count("\n") + 1 for name in wrapped) / across)
-    figure.set_size_inches(WIDTH, figure.get_size_inches()[1] + lines * _LINE_OF_LEGEND)
+    figure.set_size_inches(width, height + lines * _LINE_OF_LEGEND)
     figure.legend(
         [handle for handle, _ in entries],
         wrapped,
@@ -351,7 +399,7 @@ def _bars(view: View, figure: Figure) -> None:
 def _stack(view: View, figure: Figure) -> None:
     data = view.data
     rows = data["rows"]
-    figure.set_size_inches(WIDTH, 0.75 + 0.24 * len(rows))
+    figure.set_figheight(0.75 + 0.24 * len(rows))
     axes = figure.add_subplot()
     ends = np.zeros(len(rows))
     entries = []
@@ -389,7 +437,8 @@ def _map(view: View, figure: Figure) -> None:
         padded = np.full(down * across, np.nan)
         padded[: len(values)] = [math.nan if value is None else value for value in values]
         grid[top : top + down, left : left + across] = padded.reshape(down, across)
-    figure.set_size_inches(WIDTH, min(4.5, max(0.6, (WIDTH - 0.5) * height / width)) + 0.75)
+    room = figure.get_figwidth() - 0.5
+    figure.set_figheight(min(4.5, max(0.6, room * height / width)) + 0.75)
     axes = figure.add_subplot()
     low, high = data["scale"]
     mesh = axes.pcolormesh(

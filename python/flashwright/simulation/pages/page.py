@@ -7,12 +7,13 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flashwright.errors import FlashwrightError
 from flashwright.report import text
 from flashwright.report.charts import Columns, Section
 from flashwright.report.page import figures_of, write_page
+from flashwright.report.paper import plot_figure
 from flashwright.report.tables import Badge
 from flashwright.simulation.pages.figures import sections
 from flashwright.simulation.pages.header import header, over
@@ -26,6 +27,9 @@ from flashwright.simulation.pages.means import firsts, over_seeds, seeded, table
 from flashwright.simulation.pages.settled import settled_badge, tiles_of, warnings_of
 from flashwright.simulation.pages.tenants import tenant_table
 from flashwright.simulation.pages.view import RunView, dig, number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["RunsPage", "write_report"]
 
@@ -55,15 +59,24 @@ class RunsPage:
         """Write the page, as :func:`write_report`."""
         write_report(Path(path), self.runs, self.title)
 
-    def figures(self, folder: str | os.PathLike[str]) -> list[Path]:
+    def figures(self, folder: str | os.PathLike[str], *, size: str | None = None) -> list[Path]:
         """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
+        parts, columns, labels = self._drawn()
+        return figures_of(folder, parts, columns, labels, self.title, size)
+
+    def plot(self, chart: str | None, size: str | None) -> Figure:
+        """Draw one chart of the page, as :func:`flashwright.report.paper.plot_figure`."""
+        parts, columns, labels = self._drawn()
+        charts = [each for part in parts for each in part.charts]
+        return plot_figure(chart, charts, columns, labels, size)
+
+    def _drawn(self) -> tuple[list[Section], Columns, list[str]]:
         columns = Columns()
         groups = seeded(self.runs)
         # Of seeds means with intervals are drawn, and not a line each.
         shown = firsts(groups) or self.runs
         parts = [*over_seeds(groups, columns), *_told(shown, sections(shown, columns))]
-        labels = [run.label for run in shown]
-        return figures_of(folder, parts, columns, labels, self.title)
+        return parts, columns, [run.label for run in shown]
 
 
 def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
