@@ -1,8 +1,8 @@
 """Two translation layers written in Python: a page map in RAM, and DFTL, whose map lies on flash.
 
-Both decide as the native ``page`` and ``dftl`` do under ``placement.allocation = "dynamic"`` and ``gc.victim = "greedy"``, so
-every count of a run is the same. They are short because they leave out what these settings do not need: streams of
-placement, other victims, wear levelling and cleaning in steps.
+Both decide as the native ``page`` and ``dftl`` do under ``placement.allocation = "dynamic"``, ``placement.policy =
+"single"`` and ``gc.victim = "greedy"``, so every count of a run is the same. They are short because they leave out what
+these settings do not need: streams of placement, other victims, wear levelling and cleaning in steps.
 """
 
 import heapq
@@ -152,10 +152,10 @@ DATA, MAP = 0, 1
 
 ENTRY_BYTES = 8  # of a cached entry: a logical and a physical page number
 COUNTS = (
-    "cleans_switch cleans_partial cleans_full cleans_translation lazy_updates evict_updates gc_updates "
-    "gc_update_pages written_through_pages"
-).split()
-OF_CACHE = "cache_lookups cache_hits cache_evictions cache_dirty_evictions".split()
+    *("cleans_switch", "cleans_partial", "cleans_full", "cleans_translation"),
+    *("lazy_updates", "evict_updates", "gc_updates", "gc_update_pages", "written_through_pages"),
+    *("cache_lookups", "cache_hits", "cache_evictions", "cache_dirty_evictions"),
+)
 
 
 class Dftl(Planes):
@@ -296,7 +296,7 @@ class Dftl(Planes):
     def choose(
         self, plane: Plane, passed_over: int | None, desperate: bool
     ) -> tuple[int | None, int | None]:
-        """The block to clean, and the one that the rule of fewest valid pages named but that costs more than it gains."""
+        """The block to clean, and the one of fewest valid pages, where a clean of it costs more than it gains."""
         free, block = len(plane.free), plane.fewest()
         scarce = free < 3
         if not desperate and block is not None and not (scarce and block == passed_over):
@@ -386,4 +386,4 @@ class Dftl(Planes):
         }
 
     def reset_figures(self) -> None:
-        self.counts = dict.fromkeys([*COUNTS, *OF_CACHE], 0)
+        self.counts = dict.fromkeys(COUNTS, 0)

@@ -19,8 +19,8 @@ __all__ = [
     "Interrupted",
     "MissingPackageError",
     "MissingResultError",
-    "OutputError",
     "OutOfSpaceError",
+    "OutputError",
     "PolicyError",
     "SavedStateError",
     "ServeError",
@@ -123,12 +123,16 @@ class PolicyError(FlashwrightError):
 class OutOfSpaceError(PolicyError):
     """A translation layer written in Python can't place what the host writes; its ``write`` raises it.
 
-    The drive is then full or at the end of its life, as a native one would be: the run ends with the state of its blocks.
+    The run then ends as that of a native layer that is full or at the end of its life, with the state of the blocks.
+
+    Parameters
+    ----------
+    message : str, optional
+        For whoever calls the layer by hand; the run tells of its blocks.
     """
 
-    general_hint = (
-        "give it more spare space (capacity.utilization) or endurance (wear.pe-cycles-max)"
-    )
+    def __init__(self, message: str = "no page can be placed") -> None:
+        super().__init__(message)
 
 
 class TargetError(FlashwrightError):

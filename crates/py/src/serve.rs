@@ -3,7 +3,8 @@
 use crate::errors::{
     DeviceError, InternalError, ServeError as ServeFailed, TraceError, WorkloadError, guarded, interruptible, run_error,
 };
-use crate::proxy::{Before, Running};
+use crate::foreign::{Given, Handed};
+use crate::proxy::{Before, Reported, Running};
 use flashwright_block::Seed;
 use flashwright_serve::{Address, Pace, ServeError, Server as Serving, Settings};
 use flashwright_sim::crash::About;
@@ -110,6 +111,7 @@ fn refused(error: &ServeError) -> PyErr {
 #[pyclass(module = "flashwright._core", frozen)]
 pub struct Server {
     serving: RwLock<Option<Running>>,
+    policies: Given,
     uris: Vec<String>,
     addresses: Vec<(&'static str, String)>,
 }
@@ -118,29 +120,36 @@ pub struct Server {
 impl Server {
     /// Builds and preconditions a drive, then serves it.
     #[new]
-    fn new(py: Python<'_>, config: String, settings: &str) -> PyResult<Self> {
+    fn new(py: Python<'_>, config: String, settings: &str, policies: Vec<Handed>) -> PyResult<Self> {
         let text: Text = serde_json::from_str(settings)
             .map_err(|error| WorkloadError::new_err(format!("settings of the server: {error}")))?;
         let settings = text.settings(&config)?;
         let cancelled = Arc::new(Cancelled::default());
         let asked = cancelled.clone();
         let _drop = CancelOnDrop(cancelled);
-        let serving = interruptible(py, move || {
+        let (serving, policies) = interruptible(py, move || {
+            let (policies, handed) = Given::new(policies);
             let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
             let precondition = text.precondition.as_deref().map(str::parse::<Precondition>).transpose();
             let precondition = precondition.map_err(WorkloadError::new_err)?;
             let (seed, cancelled) = (Seed(text.seed), || asked.0.load(Ordering::Relaxed));
             let drive = match &text.image {
-                None => LiveRun::new(&config, seed, precondition.unwrap_or_default(), cancelled),
+                None => LiveRun::with_policies(&config, seed, precondition.unwrap_or_default(), &handed, cancelled),
+                Some(_) if !policies.is_empty() => {
+                    let what = format!("image: found one with {}, expected none", policies.names());
+                    return Err(ServeFailed::new_err((what, "the state of a class in Python is not part of an image")));
+                }
                 Some(path) => LiveRun::on_image(path, &config, seed, precondition, cancelled),
             };
+            policies.check()?;
             let drive = drive.map_err(|error| match error {
                 RunError::Image(error) => ServeFailed::new_err((error.what, error.hint)),
                 error => run_error(&error, false),
             })?;
-            Serving::start(drive, &settings).map(Running::Simulated).map_err(|error| refused(&error))
+            let serving = Serving::start(drive, &settings).map(Running::Simulated);
+            Ok((serving.map_err(|error| refused(&error))?, policies))
         })?;
-        Ok(Self::of(serving))
+        Ok(Self::of(serving, policies))
     }
 
     /// Serves a device that exists, with schedulers before it; `device` is described as JSON.
@@ -153,7 +162,7 @@ impl Server {
         guarded(py, || {
             let proxied = device.open()?;
             let serving = Serving::start(proxied, &settings).map_err(|error| refused(&error))?;
-            Ok(Self::of(Running::Device(serving)))
+            Ok(Self::of(Running::Device(serving), Given::new(Vec::new()).0))
         })
     }
 
@@ -172,6 +181,7 @@ impl Server {
         let timeout = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         self.with(py, move |serving| {
             let ends = serving.wait(timeout);
+            self.policies.check()?;
             Ok((ends, serving.notes()))
         })
     }
@@ -198,11 +208,14 @@ impl Server {
 
     /// Stops in order.
     fn stop<'py>(&self, py: Python<'py>) -> PyResult<Stopped<'py>> {
-        let (report, stats, [notes, lost]) = guarded(py, || {
+        let (mut report, stats, [notes, lost]) = guarded(py, || {
             let serving = self.serving.write().expect("no call before this one panicked").take();
             let serving = serving.ok_or_else(closed)?;
             serving.stop().ok_or_else(|| InternalError::new_err("internal error: a thread of the server panicked"))
         })?;
+        if let Reported::Simulated(report) = &mut report {
+            self.policies.tell(&mut report.report);
+        }
         Ok((report.into_dict(py)?, stats, notes, lost))
     }
 }
@@ -211,9 +224,9 @@ impl Server {
 type Stopped<'py> = (Bound<'py, PyDict>, String, Vec<String>, Vec<String>);
 
 impl Server {
-    fn of(serving: Running) -> Self {
+    fn of(serving: Running, policies: Given) -> Self {
         let (uris, addresses) = serving.places();
-        Self { serving: RwLock::new(Some(serving)), uris, addresses }
+        Self { serving: RwLock::new(Some(serving)), policies, uris, addresses }
     }
 
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&Running) -> PyResult<T> + Send) -> PyResult<T> {

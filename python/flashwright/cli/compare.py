@@ -210,7 +210,8 @@ def _values(text: str) -> tuple[str, list[object]]:
     before, equals, values = text.partition("=")
     key = before.strip()
     # A whole workload has commas of its own.
-    parts = [part.strip() for part in values.split(";" if key == "workload" else ",")]
+    found_parts = values.split(";") if key == "workload" else _COMMA.split(values)
+    parts = [part.strip() for part in found_parts]
     found: list[object] = [_value(part) for part in parts if part]
     if not equals or not key or not found:
         raise ConfigError(
@@ -220,7 +221,8 @@ def _values(text: str) -> tuple[str, list[object]]:
     return key, found
 
 
-_POLICY = re.compile(r"\.py:\w+$")
+_POLICY = re.compile(r"\.py:\w+(\(.*\))?$")
+_COMMA = re.compile(r",(?![^()]*\))")  # not within brackets
 
 
 def _value(text: str) -> object:

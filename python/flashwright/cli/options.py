@@ -59,7 +59,8 @@ PolicyFiles = Annotated[
     typer.Option(
         "--policy",
         metavar="FILE.py:CLASS",
-        help="Use this policy, written in Python, instead of the drive's own. Repeatable.",
+        help="Use this policy or translation layer, written in Python, instead of the drive's own; CLASS(alpha=5) "
+        "sets parameters. Repeatable.",
         rich_help_panel="The drive",
     ),
 ]

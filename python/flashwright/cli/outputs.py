@@ -65,7 +65,8 @@ class ResultOptions:
         str | None,
         typer.Option(
             metavar="WIDTH,HEIGHT",
-            help="The size of each of --figures, such as 84mm,60mm; by default a column's width, and the height that it needs.",
+            help="The size of each of --figures, such as 84mm,60mm; by default a column's width, and the height that "
+            "it needs.",
             rich_help_panel="Output",
         ),
     ] = None

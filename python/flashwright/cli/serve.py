@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 from flashwright.cli.before import BeforeOptions
-from flashwright.cli.options import add_options
+from flashwright.cli.options import PolicyFiles, add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.cli.servedcommand import ServedCommand
+from flashwright.drive import policies
 from flashwright.errors import ServeError
 from flashwright.serving.server import IN_FLIGHT_MAX, Served
 from flashwright.serving.server import serve as begin
@@ -185,6 +186,7 @@ def serve(
             rich_help_panel="The drive",
         ),
     ] = None,
+    policy: PolicyFiles = None,
     seed: Annotated[
         int, typer.Option(metavar="N", help="Seed of the drive.", rich_help_panel="Workload")
     ] = 1,
@@ -216,6 +218,7 @@ def serve(
         "--record-data": record_data is not None,
         "--image": image is not None,
         "--precondition": precondition is not None,
+        "--policy": bool(policy),
         "--seed": seed != 1,
     }
     before.check(device, simulated)
@@ -263,6 +266,7 @@ def serve(
             metrics=metrics,
             watch=watch,
             listen_anywhere=listen_anywhere,
+            policies=[policies.load(text) for text in policy or ()],
             seed=seed,
         )
         status = _until_stopped(drive, run, output)

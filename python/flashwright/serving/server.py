@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeVar
 
+from flashwright.drive.policies import Given, handed
 from flashwright.errors import ServeError, WorkloadError
 from flashwright.simulation.results import RunResult
 from flashwright.simulation.ssd import Ssd
@@ -348,6 +349,7 @@ def serve(
     metrics: str | None = None,
     watch: str | None = None,
     listen_anywhere: bool = False,
+    policies: Sequence[Given] = (),
     seed: int = 1,
 ) -> ServedDrive:
     """Serve a simulated drive over NBD, NVMe/TCP and vfio-user: any of them, or several at once.
@@ -393,6 +395,9 @@ def serve(
         ``ADDRESS:PORT`` at which a browser finds a page that shows the drive at work.
     listen_anywhere : bool, optional
         Allow addresses that other machines can reach. Whoever connects can read and write the drive.
+    policies : sequence, optional
+        Policies and translation layers written in Python (:mod:`flashwright.drive.policies`), as
+        :meth:`flashwright.Ssd.play` takes them. One that fails makes every later request fail.
     seed : int, optional
         Of the drive.
 
@@ -458,7 +463,7 @@ def serve(
         "seed": seed,
     }
     try:
-        return ServedDrive(_core.Server(ssd.toml, json.dumps(settings)), ssd)
+        return ServedDrive(_core.Server(ssd.toml, json.dumps(settings), handed(policies)), ssd)
     except ServeError as error:
         named = [
             "nbd",

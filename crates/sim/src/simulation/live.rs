@@ -17,7 +17,7 @@ use flashwright_block::{
 };
 use flashwright_ftl::Ftl;
 use flashwright_nand::Lpn;
-use flashwright_ssd::{ConfigError, DriveConfig, Keeps, Mounted, SettingError, Ssd, SsdError};
+use flashwright_ssd::{ConfigError, DriveConfig, Keeps, Mounted, Policies, SettingError, Ssd, SsdError};
 
 /// A drive that keeps every byte, measured while requests come from outside.
 ///
@@ -69,8 +69,22 @@ impl LiveRun {
         precondition: Precondition,
         cancelled: impl FnMut() -> bool,
     ) -> Result<Self, RunError> {
+        Self::with_policies(config, seed, precondition, &Policies::default(), cancelled)
+    }
+
+    /// As [`LiveRun::new`] with policies from outside.
+    ///
+    /// # Errors
+    /// As [`LiveRun::new`].
+    pub fn with_policies(
+        config: &DriveConfig,
+        seed: Seed,
+        precondition: Precondition,
+        policies: &Policies,
+        cancelled: impl FnMut() -> bool,
+    ) -> Result<Self, RunError> {
         Self::check(config, precondition)?;
-        Self::on(Ssd::new(config, seed, Keeps::Bytes)?, seed, precondition, cancelled)
+        Self::on(Ssd::with_policies(config, seed, Keeps::Bytes, policies)?, seed, precondition, cancelled)
     }
 
     /// Refuses what can't be served.

@@ -1,7 +1,8 @@
 """Policies written in Python that run inside the native simulator: one class, handed to the run.
 
 A victim policy says which block is cleaned, a placement policy which stream a page goes to, a buffer policy what
-leaves the drive's RAM, a translation layer all that the flash does. Each takes the place of the one that the drive's configuration names; all else stays native. The
+leaves the drive's RAM, a translation layer all that the flash does. Each takes the place of the one that the drive's
+configuration names; all else stays native. The
 drive's tables come as NumPy arrays, so a choice among hundreds of blocks is a few array operations.
 
 Examples

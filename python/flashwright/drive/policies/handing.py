@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import hashlib
 import importlib.util
@@ -10,6 +11,7 @@ import itertools
 import json
 import math
 import pickle
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -17,9 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-from flashwright.errors import PolicyError
-from flashwright.support.arguments import checked
 
 from flashwright.drive.policies.kinds import (
     BufferPolicy,
@@ -29,33 +28,36 @@ from flashwright.drive.policies.kinds import (
     VictimPolicy,
 )
 from flashwright.drive.policies.layer import TranslationLayer
+from flashwright.errors import PolicyError
+from flashwright.support.arguments import checked
 
 __all__ = ["details_of", "expect_policies", "handed", "identity_of", "load", "name_of"]
 
 _KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy, TranslationLayer)
 
 
-_EXPECTED = f"expected a class or an object of {', '.join(kind.__name__ for kind in _KINDS[:-1])} or {_KINDS[-1].__name__}"
+_EXPECTED = f"expected a class or an object of {' or '.join(kind.__name__ for kind in _KINDS)}"
 
 
 @checked()
-def load(text: str) -> type[Policy]:
-    """The class that ``FILE.py:CLASS`` names. The file is run.
+def load(text: str) -> Given:
+    """The class that ``FILE.py:CLASS`` names, or the object that ``FILE.py:CLASS(alpha=5)`` describes. The file is run.
 
     Parameters
     ----------
     text : str
-        The path of a Python file, a colon, and the name of a class in it.
+        The path of a Python file, a colon, and the name of a class in it; then, in brackets, what it is made with: plain values
+        as Python writes them.
 
     Returns
     -------
-    type
-        The class.
+    type or Policy
+        The class, or the object where there are brackets.
 
     Raises
     ------
     PolicyError
-        If there is no such file or class, or the file can't be run.
+        If there is no such file or class, if the file can't be run, or the object can't be made.
 
     Examples
     --------
@@ -64,14 +66,15 @@ def load(text: str) -> type[Policy]:
     ...
     flashwright.errors.PolicyError: mine.py: no such file or directory
     """
-    path, colon, name = text.rpartition(":")
-    if not colon or not path or not name:
+    written = re.fullmatch(r"(?P<path>.+\.py):(?P<name>\w+)(?P<call>\(.*\))?", text)
+    if written is None:
         raise PolicyError(
             f"policy: found {text!r}, expected FILE.py:CLASS",
-            "such as mine.py:CostBenefit",
+            "such as mine.py:CostBenefit, or mine.py:CostBenefit(alpha=5)",
             parameters=["policy"],
         )
-    module = _module(Path(path))
+    path, name = Path(written["path"]), written["name"]
+    module = _module(path)
     found = getattr(module, name, None)
     if not (isinstance(found, type) and issubclass(found, Policy)):
         known = [
@@ -84,7 +87,25 @@ def load(text: str) -> type[Policy]:
         raise PolicyError(
             f"{path}: found no policy {name}, expected {' or '.join(known) or 'a class of a policy'}"
         )
-    return found
+    return found if written["call"] is None else _object(found, f"{name}{written['call']}", path)
+
+
+def _object(made: type[Policy], text: str, path: Path) -> Policy:
+    """An object of a class, by a call whose arguments are plain values."""
+    try:
+        call = ast.parse(text, mode="eval").body
+        assert isinstance(call, ast.Call)
+        given = [ast.literal_eval(each) for each in call.args]
+        named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (SyntaxError, ValueError, AssertionError):
+        raise PolicyError(
+            f"{path}: found {text}, expected plain values in the brackets",
+            "numbers, truth values and quoted words, such as alpha=5, name='x'",
+        ) from None
+    try:
+        return made(*given, **named)
+    except Exception as error:
+        raise PolicyError(f"{path}: {text}: {_told(error)}") from error
 
 
 def _module(path: Path) -> ModuleType:

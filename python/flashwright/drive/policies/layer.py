@@ -14,15 +14,15 @@ __all__ = ["Cause", "FlashInfo", "TranslationLayer"]
 Cause: TypeAlias = Literal[
     "host", "gc", "merge", "padding", "translation", "gc-translation", "wear"
 ]
-"""What an operation of the flash counts under; ``host`` is what the host asked for, all else is the layer's own work."""
+"""What an operation of the flash counts under: ``host`` is what the host asked for, the others are work of the layer."""
 
 
 @dataclass(frozen=True)
 class FlashInfo:
     """The drive that a translation layer is made for.
 
-    Pages, blocks and planes are counted through the drive: page p lies in block ``p // pages_per_block``, block b in plane
-    ``b // blocks_per_plane``.
+    Pages, blocks and planes are counted through the drive: page p lies in block ``p // pages_per_block``, block b in
+    plane ``b // blocks_per_plane``.
 
     Attributes
     ----------
@@ -75,9 +75,9 @@ class TranslationLayer(Policy):
     """Says what the flash does; in the place of ``ftl.scheme``.
 
     There is one instance a drive. The drive calls it for what the host wants, and it answers by steps of :attr:`flash`,
-    which refuses what is not legal (:class:`~flashwright.errors.PolicyError`), counts and times what is, and keeps the content of
-    pages. What is programmed last for a logical page is its newest copy, and valid; older copies are not, so a layer never
-    marks pages.
+    which refuses what is not legal (:class:`~flashwright.errors.PolicyError`), counts and times what is, and keeps the
+    content of pages. What is programmed last for a logical page is its newest copy, and valid; older copies are not, so a
+    layer never marks pages.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class TranslationLayer(Policy):
     def begin(self, drive: FlashInfo) -> None:
         """Get ready for a drive; called once, over erased flash.
 
-        Pages of the layer's own tables that it programs here are part of making the drive: they are neither counted nor timed.
+        Pages of the layer's own tables that it programs here are part of making the drive: neither counted nor timed.
 
         Parameters
         ----------
@@ -191,8 +191,8 @@ class TranslationLayer(Policy):
         plane : int
             The plane.
         budget : int
-            The steps that the schedule asks for: pages copied or programmed, and blocks erased. A layer that may not stop
-            half-way makes more.
+            The steps that the schedule asks for: pages copied or programmed, and blocks erased. A layer that may not
+            stop half-way makes more.
         """
 
     def lookup(self, lpn: int) -> int | None:

@@ -1,7 +1,7 @@
 """The charts of a report as files for a paper: drawings and their numbers, without a browser.
 
-`write_figures` writes ``NN-name.svg``, ``.pdf``, ``.png`` and ``.csv`` for each view of each chart, from the same `Chart` objects as
-the page: `drawing` draws what ``static/plots`` draws there, `numbers` gives the rows that the page saves.
+`write_figures` writes ``NN-name.svg``, ``.pdf``, ``.png`` and ``.csv`` for each view of each chart, from the same
+`Chart` objects as the page: `drawing` draws what ``static/plots`` draws there, `numbers` gives the rows that it saves.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def write_figures(
     title : str
         What all are of; it stands in the metadata of each drawing.
     size : str, optional
-        Width and height, as :func:`size_of` reads them; by default as wide as a column, and as high as each chart needs.
+        Width and height, as :func:`size_of` reads them; by default as wide as a column, and as high as each needs.
 
     Returns
     -------
