@@ -1,7 +1,7 @@
 """A budget of writes: a change that writes a fifth more to the flash fails.
 
-``python -m pytest --record-budget`` writes the budget anew, for a change that is worth what it costs; the file belongs to the
-change, so that whoever reviews it sees both.
+``python -m pytest --record-budget`` writes the budget anew, for a change that is worth what it costs; the file belongs
+to the change, so that whoever reviews it sees both.
 """
 
 import json

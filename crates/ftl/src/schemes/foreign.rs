@@ -208,23 +208,24 @@ impl Ftl for ForeignFtl {
         self.flash.audit(flash, violations);
         for lpn in (0..self.flash.logical_pages()).map(Lpn) {
             if self.fault.get().is_some() {
-                return;
+                return; // the run ends with it
             }
+            let shown = |page: Option<i64>| page.map_or_else(|| "none".to_owned(), |page| format!("page {page}"));
             let newest = self.flash.newest(lpn).map(|ppn| i64::from(ppn.0));
             match self.layer.lookup(lpn.0) {
-                Err(what) => self.fail(flash, &what),
-                Ok(found) if found != newest => self.fail(
-                    flash,
-                    &format!(
-                        "lookup answered {found:?} for logical page {}, whose newest copy is in {newest:?}",
-                        lpn.0
-                    ),
-                ),
+                Err(what) => {
+                    self.fail(flash, &what);
+                    violations.push(Violation(format!("{}: {what}", self.name)));
+                }
+                Ok(found) if found != newest => violations.push(Violation(format!(
+                    "{}: lookup answered {} for logical page {}, whose newest copy is in {}",
+                    self.name,
+                    shown(found),
+                    lpn.0,
+                    shown(newest)
+                ))),
                 Ok(_) => {}
             }
-        }
-        if let Some(what) = self.fault.get() {
-            violations.push(Violation(what.to_owned()));
         }
     }
 

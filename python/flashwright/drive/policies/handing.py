@@ -36,7 +36,7 @@ __all__ = ["details_of", "expect_policies", "handed", "identity_of", "load", "na
 _KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy, TranslationLayer)
 
 
-_EXPECTED = f"expected a class or an object of {' or '.join(kind.__name__ for kind in _KINDS)}"
+_EXPECTED = "expected a class or an object of VictimPolicy, PlacementPolicy, BufferPolicy or TranslationLayer"
 
 
 @checked()
@@ -46,8 +46,8 @@ def load(text: str) -> Given:
     Parameters
     ----------
     text : str
-        The path of a Python file, a colon, and the name of a class in it; then, in brackets, what it is made with: plain values
-        as Python writes them.
+        The path of a Python file, a colon, and the name of a class in it; then, in brackets, what it is made with:
+        plain values as Python writes them.
 
     Returns
     -------

@@ -14,7 +14,7 @@ __all__ = ["Cause", "FlashInfo", "TranslationLayer"]
 Cause: TypeAlias = Literal[
     "host", "gc", "merge", "padding", "translation", "gc-translation", "wear"
 ]
-"""What an operation of the flash counts under: ``host`` is what the host asked for, the others are work of the layer."""
+"""What an operation of the flash counts under: ``host`` is what the host asked for, the others are the layer's work."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class TranslationLayer(Policy):
 
     There is one instance a drive. The drive calls it for what the host wants, and it answers by steps of :attr:`flash`,
     which refuses what is not legal (:class:`~flashwright.errors.PolicyError`), counts and times what is, and keeps the
-    content of pages. What is programmed last for a logical page is its newest copy, and valid; older copies are not, so a
-    layer never marks pages.
+    content of pages. What is programmed last for a logical page is its newest copy, and valid; older copies are not, so
+    a layer never marks pages.
 
     Attributes
     ----------
