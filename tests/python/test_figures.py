@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import re
+import struct
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,7 +13,8 @@ from xml.etree import ElementTree
 import pytest
 
 from conftest import Cli
-from flashwright.errors import MissingPackageError, OutputError
+from flashwright import Ssd, compare
+from flashwright.errors import MissingPackageError, MissingResultError, OutputError
 from flashwright.report.charts import Chart, Columns, axis, categories, series
 from flashwright.report.paper import check_figures, write_figures
 from flashwright.simulation.pages import RunsPage
@@ -20,6 +22,7 @@ from test_report import a_closeup, a_run, comparison, looks
 
 pytest.importorskip("matplotlib", reason="needs Matplotlib (pip install flashwright[plots])")
 
+ENDS = [".svg", ".pdf", ".png", ".csv"]
 SPACE = "{http://www.w3.org/2000/svg}"
 
 
@@ -35,7 +38,7 @@ def numbers(path: Path) -> list[list[str]]:
 
 def drawn(folder: Path, kind: Any, view: dict[str, Any], columns: Columns) -> tuple[Path, Path]:
     charts = [Chart("one", "A chart", "What it <code>shows</code>.", kind=kind, views=[view])]
-    drawing, rows = write_figures(folder, charts, columns, ["run"], "All")
+    drawing, *_, rows = write_figures(folder, charts, columns, ["run"], "All")
     return drawing, rows
 
 
@@ -43,7 +46,7 @@ def test_a_run_becomes_a_drawing_and_a_table_a_view(tmp_path: Path) -> None:
     run = a_run()
     run.closeup, run.snapshots = a_closeup(1), looks(run, 5)
     files = RunsPage([run], "A run").figures(tmp_path / "figures")
-    stems = [path.stem for path in files[::2]]
+    stems = [path.stem for path in files[:: len(ENDS)]]
     assert stems[:5] == [
         "01-write-amplification", "01-write-amplification-by-requests",
         "02-throughput", "02-throughput-by-requests", "03-response-time",
@@ -53,10 +56,13 @@ def test_a_run_becomes_a_drawing_and_a_table_a_view(tmp_path: Path) -> None:
         "16-how-busy-dies-and-channels-were-channels",
     ]
     assert sorted(files) == sorted((tmp_path / "figures").iterdir())
-    assert all(
-        path.suffix == end for path, end in zip(files, [".svg", ".csv"] * len(stems), strict=True)
-    )
-    for drawing, table in zip(files[::2], files[1::2], strict=True):
+    assert all(path.suffix == end for path, end in zip(files, ENDS * len(stems), strict=True))
+    for drawing, printed, pixels, table in zip(*(files[n::4] for n in range(4)), strict=True):
+        assert (
+            printed.read_bytes().startswith(b"%PDF-")
+            and b"/Creator (Flashwright)" in printed.read_bytes()
+        )
+        assert pixels.read_bytes().startswith(b"\x89PNG")
         # A column's width, in words of 8 pt that stay words.
         assert ElementTree.parse(drawing).getroot().get("width") == "244.8pt"
         assert "font-size: 8px" in drawing.read_text()
@@ -173,8 +179,71 @@ def test_compare_and_the_formula_have_them_too(command: Cli, small: str, tmp_pat
     assert said.status == 0, said.err
     assert sorted(path.name for path in folder.iterdir()) == [
         "01-residual-lifetime.csv",
+        "01-residual-lifetime.pdf",
+        "01-residual-lifetime.png",
         "01-residual-lifetime.svg",
     ]
+
+
+def inches(path: Path) -> tuple[float, float]:
+    """Width and height of a drawing of vectors, or of pixels at 300 to the inch."""
+    if path.suffix == ".png":
+        width, height = struct.unpack(">II", path.read_bytes()[16:24])
+        return width / 300, height / 300
+    if path.suffix == ".pdf":
+        box = re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ([\d.]+) \]", path.read_bytes())
+        assert box is not None
+        return float(box[1]) / 72, float(box[2]) / 72
+    root = ElementTree.parse(path).getroot()
+    return tuple(float(str(root.get(end)).removesuffix("pt")) / 72 for end in ("width", "height"))  # type: ignore[return-value]
+
+
+def test_figures_have_the_size_that_was_asked_for(command: Cli, small: str, tmp_path: Path) -> None:
+    said = command(
+        "compare", small, "--workload", "uniform", "--requests", 2000, "--quiet", "--vary",
+        "gc.victim=greedy,fifo", "--label", "Fewest", "--label", "Oldest", "--figures", tmp_path / "of-paper",
+        "--figures-size", "84mm,60mm",
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    drawings = [path for path in (tmp_path / "of-paper").iterdir() if path.suffix != ".csv"]
+    assert {path.suffix for path in drawings} == {".svg", ".pdf", ".png"}
+    for path in drawings:
+        assert inches(path) == pytest.approx((84 / 25.4, 60 / 25.4), abs=0.01), path.name
+    assert {"Fewest", "Oldest"} <= set(words(tmp_path / "of-paper/01-write-amplification.svg"))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--figures-size", "84,60"], "figures-size: found '84,60', expected a width and a height"),
+        (["--figures-size", "84mm,0mm"], "0.5 to 40 in"),
+        (["--label", "Fewest"], "--label: found 1, expected 2, one for each run"),
+    ],
+)
+def test_sizes_and_names_that_do_not_fit(
+    command: Cli, small: str, tmp_path: Path, options: list[str], said: str
+) -> None:
+    found = command(
+        "compare", small, "--workload", "uniform", "--requests", 2000, "--vary",
+        "gc.victim=greedy,fifo", "--figures", tmp_path / "none", *options,
+    )  # fmt: skip
+    assert found.status == 2 and said in found.err
+    assert not (tmp_path / "none").exists() or not list((tmp_path / "none").iterdir())
+
+
+def test_a_size_without_figures(command: Cli, small: str) -> None:
+    found = command("simulate", small, "--workload", "uniform", "--figures-size", "84mm,60mm")
+    assert found.status == 2 and "--figures-size: found without --figures" in found.err
+
+
+def test_results_plot_themselves() -> None:
+    ssd = Ssd.named("default").with_(blocks_per_plane=64)
+    runs = compare(ssd, "uniform", {"gc.victim": ["greedy", "fifo"]}, requests=2_000)
+    figure = runs.plot("response-time", size="5in,3in")
+    assert tuple(figure.get_size_inches()) == (5, 3)
+    assert len(runs[0].plot().axes) >= 1
+    with pytest.raises(MissingResultError, match="found 'nothing', expected one of write-ampl"):
+        runs[0].plot("nothing")
 
 
 @pytest.mark.parametrize(

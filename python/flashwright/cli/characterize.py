@@ -17,6 +17,7 @@ from flashwright.characterization.session import (
     plan,
 )
 from flashwright.characterization.session import characterize as carry_out
+from flashwright.cli import completion
 from flashwright.cli.options import add_options, open_target
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
@@ -119,6 +120,7 @@ class CharacterizeOptions:
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="A setting of a sim: drive, such as capacity.utilization=0.8. Repeatable.",
             rich_help_panel="The drive",
         ),

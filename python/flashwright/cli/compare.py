@@ -86,6 +86,14 @@ def compare(
         ),
     ] = 1,
     policy: PolicyFiles = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What the report and the figures call a run; one for each, in the order of the table. Repeatable.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
@@ -113,6 +121,7 @@ def compare(
     except FlashwrightError as error:
         raise _of_varied(error, varied) from None
     made = seeded(unlike, seeds)
+    names = _names(label or [], [each.label for each in made])
     notes = repeated(unlike)
     if not output.quiet:
         for line in notes:
@@ -131,9 +140,9 @@ def compare(
         if not isinstance(failure, DeviceError | PolicyError):
             raise failure
     results = [result for _, result in sorted(found.results.items())]
-    _write(results, failures, varied, notes, ssd, output, out)
-    for label, failure in failures.items():
-        errors.fault(f"{label}: {failure}", failure.hint)
+    _write(results, failures, varied, notes, ssd, output, out, names)
+    for name, failure in failures.items():
+        errors.fault(f"{name}: {failure}", failure.hint)
     if found.interrupted:
         errors.note(
             f"interrupted; {len(results)} of {len(made)} runs were started; the last ones may be incomplete"
@@ -142,6 +151,16 @@ def compare(
     if failures:
         return 2
     return 1 if any(result.violations for result in results) else 0
+
+
+def _names(given: Sequence[str], labels: Sequence[str]) -> dict[str, str]:
+    """What runs are called in pictures, by their labels."""
+    if given and len(given) != len(labels):
+        raise ConfigError(
+            f"--label: found {len(given)}, expected {len(labels)}, one for each run",
+            f"the runs are {'; '.join(labels)}",
+        )
+    return dict(zip(labels, given, strict=False))
 
 
 def _of_varied(error: FlashwrightError, varied: Iterable[str]) -> FlashwrightError:
@@ -244,6 +263,7 @@ def _write(
     ssd: Ssd,
     output: OutputOptions,
     out: Path | None,
+    names: Mapping[str, str],
 ) -> None:
     document = {
         "version": __version__,
@@ -272,7 +292,8 @@ def _write(
     def shown() -> Shown:
         from flashwright.simulation.pages import RunsPage
 
-        return RunsPage(results, title)
+        named = [run.labelled(names.get(run.label, run.label)) for run in results]
+        return RunsPage(named, title)
 
     put_page(shown, output)
     if not output.silent:

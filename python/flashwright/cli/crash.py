@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from flashwright.cli import completion
 from flashwright.cli.options import add_options
 from flashwright.cli.outputs import Json
 from flashwright.cli.render import errors, page, put_json, units
@@ -56,6 +57,7 @@ def crash(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="Change a setting of the drive, such as recovery.ignores-flush=true. Repeatable.",
             rich_help_panel="The drive",
         ),

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from flashwright.cli import completion
 from flashwright.cli.render import page, units
 from flashwright.drive.description import devices as bundled
 from flashwright.simulation.ssd import Ssd
@@ -26,6 +27,7 @@ def devices(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="Change a setting of it, such as gc.victim=fifo. Repeatable.",
             rich_help_panel="The drive",
         ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import typer
 
+from flashwright.cli import completion
 from flashwright.cli.outputs import OutputOptions, ResultOptions, SavingOptions
 from flashwright.cli.render import errors
 from flashwright.cli.runflags import RunFlags
@@ -50,7 +51,9 @@ __all__ = [
 Device = Annotated[
     str,
     typer.Argument(
-        metavar="DEVICE", help="A bundled drive (`flashwright devices`) or a TOML file."
+        metavar="DEVICE",
+        help="A bundled drive (`flashwright devices`) or a TOML file.",
+        autocompletion=completion.devices,
     ),
 ]
 
@@ -103,6 +106,7 @@ class RunOptions(RunFlags, TraceOptions):
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="Change a setting of the drive, such as gc.victim=fifo. Repeatable.",
             rich_help_panel="The drive",
         ),

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from flashwright.cli import completion
 from flashwright.cli.options import add_options, open_target
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
@@ -164,6 +165,7 @@ class ProbeOptions:
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="A setting of a sim: drive. Repeatable.",
             rich_help_panel="The drive",
         ),

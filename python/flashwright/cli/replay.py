@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
+from flashwright.cli import completion
 from flashwright.cli.options import (
     OLD,
     TimeScale,
@@ -99,6 +100,7 @@ class ReplayOptions(TraceOptions):
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="Change a setting of the host, such as host.deadline.fifo-batch=8, or of a sim: drive. Repeatable.",
             rich_help_panel="The drive",
         ),

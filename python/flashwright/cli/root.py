@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Annotated, Any
 
 import typer
 
+from flashwright.cli.completion import VARIABLE, complete
 from flashwright.cli.help import Command, Group
 from flashwright.cli.render import errors
 from flashwright.support import interrupts
@@ -131,7 +133,6 @@ app = typer.Typer(
     cls=_Root,
     help="Simulate solid-state drives, and probe real ones.",
     epilog=_EXAMPLES,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -165,6 +166,8 @@ def invoke(arguments: list[str]) -> int:
     """Parse, carry out the command, and give its exit status; bad usage is reported here."""
     # Not by calling `app`, which turns an interruption into a status that nobody reported.
     command = typer.main.get_command(app)
+    if VARIABLE in os.environ:
+        return complete(command)
     try:
         with command.make_context("flashwright", arguments) as context:
             status = command.invoke(context)

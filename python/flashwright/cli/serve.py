@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import typer
 
+from flashwright.cli import completion
 from flashwright.cli.before import BeforeOptions
 from flashwright.cli.options import PolicyFiles, add_options
 from flashwright.cli.outputs import ResultOptions
@@ -42,6 +43,7 @@ def serve(
         typer.Argument(
             metavar="DEVICE",
             help="A bundled drive (`flashwright devices`) or a TOML file; none with --before.",
+            autocompletion=completion.devices,
         ),
     ] = None,
     nbd: Annotated[
@@ -173,6 +175,7 @@ def serve(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="Change a setting of the drive, such as gc.victim=fifo; with --before, of the host. Repeatable.",
             rich_help_panel="The drive",
         ),

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from flashwright.cli import completion
 from flashwright.cli.options import (
     DEFAULT_DRIVE,
     DEFAULT_TRACE,
@@ -41,6 +42,7 @@ def simulate(
         typer.Argument(
             metavar="[DEVICE]",
             help="A bundled drive (`flashwright devices`) or a TOML file; default if left out.",
+            autocompletion=completion.devices,
         ),
     ] = None,
     requests_out: Annotated[

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flashwright._core import __version__
+from flashwright.cli import completion
 from flashwright.cli.options import ScaledTraceOptions, add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
@@ -69,6 +70,7 @@ def compare(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="Change a setting of the drive. Repeatable.",
             rich_help_panel="The drive",
         ),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from flashwright.advice.host import host_advice, profile_of_model
+from flashwright.cli import completion
 from flashwright.cli.advise.hosts import host_alone_advice, read_profile
 from flashwright.cli.advise.options import BothOptions, HostOptions, SpaceOptions
 from flashwright.cli.advise.placements import PlacementOptions, by_handles
@@ -88,6 +89,7 @@ def host(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="Change a setting of a drive that is no profile. Repeatable.",
             rich_help_panel="The drive",
         ),

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from flashwright._core import __version__
+from flashwright.cli import completion
 from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import page, put_json, put_page, units
@@ -92,6 +93,7 @@ def formula(
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
+            autocompletion=completion.settings,
             help="Change a setting of DEVICE, such as wear.pe-cycles-max=3000. Repeatable.",
             rich_help_panel="The drive",
         ),
