@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help venv build wheel demo test test-rust test-build test-python test-papers test-long check check-rust check-python docs instructions instructions-accept \
-	soak fuzz generate reproduce format bench limits clean
+	soak soak-servers fuzz generate reproduce format bench limits clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,11 @@ test-long: build ## What takes long: theory at full size, ten million requests a
 soak: venv ## Power cuts on drives of random shape, a billion operations: OPERATIONS= or HOURS= set how many, SEED= the first drive
 	OPERATIONS="$(OPERATIONS)" HOURS="$(HOURS)" SEED="$(SEED)" \
 		$(CARGO) test --quiet -p flashwright-ssd --test all -- --ignored --exact --nocapture soak::soak
+
+SOAK_SECONDS ?= 3600
+
+soak-servers: build ## Repeat all that can be repeated with servers, and tell what grows: an hour, or SOAK_SECONDS=60
+	$(BIN)/python tests/python/soaking.py $(SOAK_SECONDS)
 
 check: check-rust check-python docs ## Formatting, lints, types, reference pages and links
 
