@@ -379,4 +379,5 @@ def test_a_signal_at_random_moments(number: signal.Signals, tmp_path: Path) -> N
             f"{name:60} {len(ends):3} times, at most {wall:.2f} s, {cpu:.2f} s of a processor, "
             f"statuses {dict(statuses[name])}"
         )
-    assert [(name, end) for name, ends in rows.items() for end in ends if end[0]] == []
+    wrong = [f"{name}: {each[0]}" for name, ends in rows.items() for each in ends if each[0]]
+    assert not wrong, "\n".join(wrong)

@@ -40,7 +40,7 @@ fn request(drive: &LiveRun, kind: RequestKind, page: u64) -> Request {
 
 /// What a page holds after `rounds` of writes.
 fn stamp(page: u64, rounds: u64) -> u8 {
-    if page < PAGES { u8::try_from((page + 60 * rounds) % 251 + 1).unwrap() } else { 0 }
+    if page < PAGES && rounds > 0 { u8::try_from((page + 60 * rounds) % 251 + 1).unwrap() } else { 0 }
 }
 
 /// An image of a drive that was written over so often, flushed and ended in order.

@@ -164,7 +164,7 @@ impl Known for Sent {
 }
 
 fn chunk(rng: &mut Rng, out: &mut Vec<u8>) {
-    let (cookie, length) = (below(rng, 9), pick(rng, &[0, 8, 512, 4096]));
+    let (cookie, length) = (below(rng, 9), pick(rng, &[0u32, 8, 512, 4096]));
     let head = |flags: u16, kind: u16, length: u32| {
         let magic = 0x668e_33efu32.to_be_bytes();
         [&magic[..], &flags.to_be_bytes(), &kind.to_be_bytes(), &cookie.to_be_bytes(), &length.to_be_bytes()].concat()
