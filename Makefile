@@ -97,6 +97,7 @@ check-python: build
 	MYPYPATH=papers/tests $(BIN)/mypy papers/tests/*.py
 	$(BIN)/python -m mypy.stubtest flashwright._core
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/licences.py --check
 
 docs: $(VENV)/docs ## The documentation site: out/site/index.html; fails where a link is dead
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -105,8 +106,9 @@ $(VENV)/docs: requirements-docs.txt | $(VENV)/ready
 	$(BIN)/python -m pip install --requirement requirements-docs.txt
 	touch $@
 
-generate: build ## Write the reference pages from the code
+generate: build ## Write the reference pages from the code, and the notices of what the wheel links
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/licences.py
 
 reproduce: build ## All claims of the papers in full size: docs/claims.json, docs/explanation/claims, out/claims.html
 	@mkdir -p out
