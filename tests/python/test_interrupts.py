@@ -364,8 +364,12 @@ def test_a_signal_at_random_moments(number: signal.Signals, tmp_path: Path) -> N
         ]
         left -= len(at_once)
         waiting = at_once
-        while waiting := [moment for moment in waiting if not moment.is_over()]:
-            time.sleep(0.002)
+        try:
+            while waiting := [moment for moment in waiting if not moment.is_over()]:
+                time.sleep(0.002)
+        finally:
+            for moment in waiting:
+                moment.process.kill()
         for moment in at_once:
             assert moment.end is not None
             name = " ".join(moment.arguments)[:60]
