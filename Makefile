@@ -103,9 +103,10 @@ $(VENV)/docs: requirements-docs.txt | $(VENV)/ready
 generate: build ## Write the reference pages from the code
 	$(BIN)/python tools/reference.py
 
-reproduce: build ## All claims of the papers in full size: docs/claims.json, docs/explanation/claims, out/claims.html
+reproduce: build ## All claims of the papers in full size: docs/claims.json, docs/explanation/claims and figures, out/claims.html
 	@mkdir -p out
-	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/explanation/claims --report out/claims.html \
+	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/explanation/claims \
+		--paper-page docs/explanation/figures --report out/claims.html \
 		|| test $$? -eq 1
 
 format: venv ## Format all code

@@ -5,9 +5,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
+from flashwright_papers import Answer, Found, Line, Plot, Table, Verdict, claim
 
 from .drives_judge import NAMES, PAGE_MAPPED, SHORT, WRITTEN, Row, per_cent, reserved
+
+# Table 4.1: MB/s of reads and writes, and their latencies in us where it has them.
+TABLE_4_1 = {
+    "intel-320": (270, 220, 75, 90),
+    "samsung-470": (250, 220, None, None),
+    "ocz-vertex-3": (280, 260, 50, 16),
+    "fusion-iodrive": (735, 510, 10, 7),
+}
+COLUMNS_4_1 = {
+    "read_mb_per_s": "reads, MB/s",
+    "write_mb_per_s": "writes, MB/s",
+    "read_us": "read, us",
+    "write_us": "write, us",
+}
+
+
+@claim("T4.1", needs="drive-table")
+def t4_1(found: Found) -> Answer:
+    """Bandwidths within 5 %, latencies within 30 %."""
+    rows = {row["drive"]: row for row in found["drive-table"]}
+    off = {
+        (drive, column): rows[drive][column] / printed - 1
+        for drive, row in TABLE_4_1.items()
+        for column, printed in zip(COLUMNS_4_1, row, strict=True)
+        if printed is not None
+    }
+    far = {at: value for at, value in off.items() if abs(value) > (0.05 if "mb" in at[1] else 0.3)}
+    cells = []
+    for drive, row in TABLE_4_1.items():
+        cells.append((f"{NAMES[drive]}, printed", *("N/A" if v is None else str(v) for v in row)))
+        cells.append((f"{NAMES[drive]}, ours", *(f"{rows[drive][c]:.3g}" for c in COLUMNS_4_1)))
+    missed = ", ".join(
+        f"{SHORT[drive]} {COLUMNS_4_1[column].split(',')[0]} {rows[drive][column]:.3g} "
+        f"{COLUMNS_4_1[column].split()[-1]} ({value:+.0%})".replace("%", " %")
+        for (drive, column), value in far.items()
+    )
+    return Answer(
+        Verdict.of(not far, direction=not any("mb" in column for _, column in far)),
+        f"{len(off) - len(far)} of {len(off)} figures as printed; not: {missed or 'none'}",
+        tables=[Table("Table 4.1", ("drive", *COLUMNS_4_1.values()), cells)],
+    )
 
 
 def reads_of(found: Found) -> dict[str, dict[float, Row]]:
