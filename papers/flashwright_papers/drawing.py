@@ -16,7 +16,7 @@ _WIDTH, _HEIGHT = 320, 232
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 18, 22, 36
 _ACROSS = 3
 _LEGEND = 12  # a line of the legend
-_LETTER = 5.2  # mean width of a letter of the legend
+_LETTER = 5.7  # mean width of a letter of the legend
 _HUES = ("#1f6fb2", "#d1602b", "#2f8f4e", "#8b5fbf", "#b23a56", "#6b6b2f", "#3a8f96")
 _DASHES = ("", "5 3", "1.5 2.5", "7 2 1.5 2")
 _ABREAST = 52  # letters of names that stand side by side below an axis
@@ -103,37 +103,32 @@ class _Axis:
     def ticks(self) -> Iterator[tuple[float, str]]:
         """Values and what stands beside them, four or so."""
         least, most = self.ends
-        if self.log:
-            first, last = math.ceil(least - 1e-9), math.floor(most + 1e-9)
-            step = max(1, math.ceil((last - first) / 4))
-            found = [10.0**power for power in range(first, last + 1, step)]
-            if len(found) < 2:  # less than a decade or two
-                some = [n * 10.0**power for power in range(first - 1, last + 1) for n in (1, 2, 5)]
-                found = [each for each in some if least <= math.log10(each) <= most] or [
-                    10**least,
-                    10**most,
-                ]
-            if self.show is text.size_bytes:
-                found = _powers_of_two(least, most)
-        else:
-            rough = (most - least) / 4
-            unit = 10 ** math.floor(math.log10(rough))
-            step = next(unit * each for each in (1, 2, 2.5, 5, 10) if unit * each >= rough * 0.999)
-            if self.show is text.size_bytes:
-                step = 2.0 ** round(math.log2(rough))
-            first = math.ceil(least / step - 1e-9)
-            found = [n * step for n in range(first, math.floor(most / step + 1e-9) + 1)]
-        for value in found:
+        two = self.show is text.size_bytes
+        apart = math.log10(2) if two else 1.0
+        for value in _powers(least, most, apart) if self.log else _steps(least, most, two):
             yield value, self.show(value)
 
 
-def _powers_of_two(least: float, most: float) -> list[float]:
-    """Sizes between two decimal logarithms, four or so."""
-    first, last = (end / math.log10(2) for end in (least, most))
-    step = max(1, math.ceil((last - first) / 4))
-    return [
-        2.0**power for power in range(math.ceil(first - 1e-9), math.floor(last + 1e-9) + 1, step)
-    ]
+def _powers(least: float, most: float, apart: float) -> list[float]:
+    """Powers of ten, or of another base with that decimal logarithm, between two logarithms: four or so."""
+    first, last = math.ceil(least / apart - 1e-9), math.floor(most / apart + 1e-9)
+    every = max(1, math.ceil((last - first) / 4))
+    found = [10 ** (apart * power) for power in range(first, last + 1, every)]
+    if len(found) > 1:
+        return found
+    some = [n * 10.0**power for power in range(first - 1, last + 1) for n in (1, 2, 5)]
+    return [each for each in some if least <= math.log10(each) <= most] or [10**least, 10**most]
+
+
+def _steps(least: float, most: float, two: bool) -> list[float]:
+    """Multiples of a round step, or of a power of two, between two ends: four or so."""
+    rough = (most - least) / 4
+    unit = 10 ** math.floor(math.log10(rough))
+    step = next(unit * each for each in (1.0, 2.0, 2.5, 5.0, 10.0) if unit * each >= rough * 0.999)
+    if two:
+        step = 2.0 ** round(math.log2(rough))
+    first, last = math.ceil(least / step - 1e-9), math.floor(most / step + 1e-9)
+    return [n * step for n in range(first, last + 1)]
 
 
 def _short(value: float) -> str:

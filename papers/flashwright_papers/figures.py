@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from flashwright.report.text import significant
+from flashwright_papers.claims import Exhibit
 from flashwright_papers.drawing import figure
 from flashwright_papers.markdown import rested_on, row, table, verdict_in_full
 
-__all__ = ["paper_pages", "plots_of"]
+__all__ = ["exhibits_of", "paper_pages", "plots_of"]
 
 _HEAD = (
     "<!-- Written by `flashwright reproduce --paper-page`; change the papers' files instead. -->"
@@ -22,15 +23,15 @@ _INDEX = (
 Said = Mapping[str, Any]
 
 
-def plots_of(document: Said, exhibit: Said) -> list[Said]:
+def plots_of(document: Said, exhibit: Exhibit) -> list[Said]:
     """Our plots of a figure or table.
 
     Parameters
     ----------
     document : mapping
         As :meth:`flashwright_papers.Reproduction.to_json` gives it.
-    exhibit : mapping
-        One of those of the document's sources.
+    exhibit : Exhibit
+        Of one of its sources.
 
     Returns
     -------
@@ -40,9 +41,7 @@ def plots_of(document: Said, exhibit: Said) -> list[Said]:
     found: list[Said] = []
     for each in _claims_of(document, exhibit):
         for plot in each["plots"]:
-            wanted = not exhibit["panels"] or any(
-                name in plot["title"] for name in exhibit["panels"]
-            )
+            wanted = not exhibit.panels or any(name in plot["title"] for name in exhibit.panels)
             if wanted and plot not in found:
                 found.append(plot)
     return found
@@ -68,20 +67,17 @@ def paper_pages(document: Said) -> dict[str, str]:
     return made
 
 
-def _claims_of(document: Said, exhibit: Said) -> list[Said]:
+def exhibits_of(source: Said) -> list[Exhibit]:
+    """The figures and tables of one of a document's sources."""
+    return [Exhibit(**each) for each in source["exhibits"]]
+
+
+def _claims_of(document: Said, exhibit: Exhibit) -> list[Said]:
     return [
         each
         for each in document["claims"]
-        if each["paper"] == exhibit["paper"] and each["id"] in exhibit["claims"]
+        if each["paper"] == exhibit.paper and each["id"] in exhibit.claims
     ]
-
-
-def _title(exhibit: Said) -> str:
-    return str(exhibit["name"]).replace("-", " ").capitalize()
-
-
-def _command(exhibit: Said) -> str:
-    return f"flashwright reproduce {exhibit['paper']}/{exhibit['name']}"
 
 
 def _index(document: Said) -> str:
@@ -92,11 +88,11 @@ def _index(document: Said) -> str:
         lines += table(
             "figure or table", "what it shows", "command, or why there is none", "claims"
         )
-        for each in source["exhibits"]:
-            does = each["drawing"] or f"`{_command(each)}`"
+        for each in exhibits_of(source):
+            does = each.drawing or f"`{each.command}`"
             verdicts = [f"{one['id']} {verdict_in_full(one)}" for one in _claims_of(document, each)]
-            name = f"[{_title(each)}]({source['paper']}.md#{each['name'].replace('.', '')})"
-            lines.append(row(name, each["shows"], does, "; ".join(verdicts)))
+            name = f"[{each.title}]({each.paper}.md#{each.name.replace('.', '')})"
+            lines.append(row(name, each.shows, does, "; ".join(verdicts)))
         lines.append("")
     return "\n".join(lines)
 
@@ -113,23 +109,23 @@ def _page(document: Said, source: Said) -> dict[str, str]:
         "",
     ]
     made: dict[str, str] = {}
-    for each in source["exhibits"]:
-        lines += [f"## {_title(each)} {{#{each['name'].replace('.', '')}}}", "", each["shows"], ""]
-        if each["drawing"]:
-            lines += [each["drawing"], ""]
+    for each in exhibits_of(source):
+        lines += [f"## {each.title}", "", each.shows, ""]
+        if each.drawing:
+            lines += [each.drawing, ""]
             continue
-        lines += [f"`{_command(each)}`", ""]
+        lines += [f"`{each.command}`", ""]
         claims, plots = _claims_of(document, each), plots_of(document, each)
         for one in claims:
             for shown in one.get("tables", ()):
                 lines += [*_shown(shown), ""]
-        if each["name"].startswith("table-"):
+        if each.name.startswith("table-"):
             lines += _tables(plots)
             plots = [plot for plot in plots if not plot["ticks"]]
         if plots:
-            file = f"{paper}/{each['name']}.svg"
-            made[file] = figure(f"{_title(each)}: {each['shows']}", plots)
-            lines += [f"![{_title(each)}, ours]({file})", ""]
+            file = f"{paper}/{each.name}.svg"
+            made[file] = figure(f"{each.title}: {each.shows}", plots)
+            lines += [f"![{each.title}, ours]({file})", ""]
         lines += table("claim", "the paper says", "ours", "verdict")
         lines += [
             row(one["id"], one["says"], one["ours"] or one["error"] or "", verdict_in_full(one))

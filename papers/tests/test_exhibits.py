@@ -15,7 +15,7 @@ import needs
 from flashwright.errors import ConfigError
 from flashwright_papers import choose, papers
 from flashwright_papers.drawing import figure
-from flashwright_papers.figures import paper_pages, plots_of
+from flashwright_papers.figures import exhibits_of, paper_pages, plots_of
 from flashwright_papers.planning import exhibits
 
 Cli = Callable[..., SimpleNamespace]
@@ -150,10 +150,10 @@ def test_every_figure_that_is_computed_is_drawn_or_told() -> None:
     document = json.loads((ROOT / "docs" / "claims.json").read_text())
     examples = {"dftl/figure-5", "hu-2012/figure-3.2"}
     without = {
-        f"{each['paper']}/{each['name']}"
+        f"{each.paper}/{each.name}"
         for source in document["sources"]
-        for each in source["exhibits"]
-        if each["claims"] and not each["name"].startswith("table") and not plots_of(document, each)
+        for each in exhibits_of(source)
+        if each.claims and not each.name.startswith("table") and not plots_of(document, each)
     }
     assert without == examples
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from flashwright_papers import Answer, Found, Line, Plot, Table, Verdict, claim
@@ -76,6 +76,30 @@ def density_plot(name: str, each: Row) -> Plot:
     )
 
 
+def response_plot(name: str, each: Row) -> Plot:
+    """Mean and deviation of reads' responses over data written, as in Figures 4.6 to 4.8."""
+    phases = [n + 0.5 for n in range(len(each["mean_ms"]))]
+    return Plot(
+        f"{NAMES[name]}, {reserved(each['range'])}: over data written",
+        WRITTEN,
+        "response of reads (ms)",
+        [
+            Line("mean", each["written"], each["response_ms"]),
+            Line("mean of each capacity", phases, each["mean_ms"]),
+            Line("deviation of each capacity", phases, each["deviation_ms"]),
+        ],
+    )
+
+
+def response_plots(reads: Mapping[str, Row]) -> list[Plot]:
+    """Both plots of each drive."""
+    return [
+        plot
+        for name, each in reads.items()
+        for plot in (response_plot(name, each), density_plot(name, each))
+    ]
+
+
 @claim("D4.8", needs="drive-reads")
 def d4_8(found: Found) -> Answer:
     """Reads within 10 % of the range."""
@@ -103,7 +127,7 @@ def stable(found: Found, drives: Sequence[str]) -> Answer:
             f"{slashed(each['deviation_ms'], 2)} ms, distance {max(each['distance']):.2f}"
             for name, each in reads.items()
         ),
-        plots=[density_plot(name, each) for name, each in reads.items()],
+        plots=response_plots(reads),
     )
 
 
@@ -131,7 +155,7 @@ def unpredictable(found: Found, drives: Sequence[str]) -> Answer:
             f"{per_cent(each['far_share'])} %"
             for name, each in reads.items()
         ),
-        plots=[density_plot(name, each) for name, each in reads.items()],
+        plots=response_plots(reads),
     )
 
 

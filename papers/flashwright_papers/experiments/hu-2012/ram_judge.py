@@ -302,7 +302,7 @@ def writes_plot(runs: Runs, figure: str, schemes: Sequence[str]) -> Plot:
         if (scheme, ram) in runs.rows
     ]
     return Plot(
-        f"{figure}: writes to flash by what they are for, {runs.label}",
+        f"{figure}: writes by purpose, {runs.label}",
         "RAM (MiB), scheme",
         "writes to flash (pages)",
         [
