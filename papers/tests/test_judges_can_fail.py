@@ -2,8 +2,8 @@
 
 A judge that says *not reproduced* or *direction only* of our own results has shown that it can. The others are run in
 their quick size, and their rows are spoilt in ways that a wrong simulator could: a figure three times as large or a
-third of it, everywhere or in every other place, or its values the other way round. One spoilt result that a judge does
-not reproduce shows that it can fail; a judge that takes all of them for the paper's result can't.
+third of it, everywhere or in every other place, or its values the other way round or one place on. One spoilt result
+that a judge does not reproduce shows that it can fail; a judge that takes all of them for the paper's result can't.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def scaled(rows: Rows, name: str, by: float, every: int) -> None:
                     nth += 1
 
 
-def reversed_among(rows: Rows, name: str) -> None:
-    """A figure's values the other way round, over all the places where it is."""
+def rearranged(rows: Rows, name: str, order: Callable[[list[Any]], list[Any]]) -> None:
+    """A figure's values in another order, over all the places where it is."""
     places = [
         (row, path)
         for part in rows.values()
@@ -130,8 +130,8 @@ def reversed_among(rows: Rows, name: str) -> None:
         for path in numbers(row)
         if field(path) == name
     ]
-    values = [at(row, path) for row, path in places]
-    for (row, path), value in zip(places, reversed(values), strict=True):
+    values = order([at(row, path) for row, path in places])
+    for (row, path), value in zip(places, values, strict=True):
         put(row, path, value)
 
 
@@ -145,7 +145,8 @@ def wrong_results(rows: Rows, given: set[str]) -> Iterator[tuple[str, Rows]]:
         if (name := field(path)) not in given
     )
     ways: list[tuple[str, Callable[[Rows, str], None]]] = [
-        ("the other way round", reversed_among),
+        ("the other way round", lambda r, n: rearranged(r, n, lambda v: v[::-1])),
+        ("each the next one's", lambda r, n: rearranged(r, n, lambda v: v[1:] + v[:1])),
         ("three times as large in every other place", lambda r, n: scaled(r, n, 3, 2)),
         ("a third in every other place", lambda r, n: scaled(r, n, 1 / 3, 2)),
         ("three times as large", lambda r, n: scaled(r, n, 3, 1)),
