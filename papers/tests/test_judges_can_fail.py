@@ -191,7 +191,9 @@ def failures(name: str) -> tuple[Verdict | None, list[str], int]:
 def check(name: str) -> None:
     said, failed, judged = failures(name)
     assert said is not None, f"{name}: its judge stops on rows of a quick run"
-    assert failed, f"{name}: reproduced whatever is wrong, in {judged} wrong results"
+    # Where size decides, the smaller run is itself a result that the judge does not take for the paper's.
+    if said is Verdict.REPRODUCED:
+        assert failed, f"{name}: reproduced whatever is wrong, in {judged} wrong results"
 
 
 @pytest.mark.parametrize("name", [each for each in agreeing() if seconds(each) <= SOON_S])
