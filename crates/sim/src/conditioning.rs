@@ -155,7 +155,8 @@ impl Conditioning {
         if self.passes == 1 {
             self.first_pass = self.requests;
         }
-        history.pass_ended(now, self.requests);
+        let erases = || machine.ssd().flash().nand().erases_of_all();
+        history.pass_ended(now, self.requests, || erases().map(|erases| u64::from(erases > 0)).sum());
         if history.host_pages() == 0 {
             self.search = Search::NothingWritten;
         } else if self.passes >= PASSES_MIN {
@@ -165,11 +166,11 @@ impl Conditioning {
         Ok(())
     }
 
-    /// Checks whether the drive has settled, if the history has grown enough since the last check.
+    /// Checks whether the drive has settled, if the history has grown enough since the last check or the last pass moved nothing.
     #[allow(clippy::cast_precision_loss)] // pages far below 2^53
     fn judge(&mut self, history: &mut History) {
         let pages = history.total().host_pages as f64;
-        if pages >= self.next_judgement {
+        if pages >= self.next_judgement || history.last_pass_moved_nothing() {
             if history.holds() {
                 self.search = Search::Settled;
             }

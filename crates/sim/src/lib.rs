@@ -31,7 +31,9 @@ pub use precondition::{Precondition, Preconditioning, is_steady};
 pub use proxied::Proxied;
 pub use replay::{Replay, ReplayProgress, ReplaySettings, ScanError, Scanned, Watch, scan};
 pub use report::*;
-pub use settle::{CONFIDENCE, ERASES_PER_BLOCK_MIN, HALF_WIDTH_MAX, History, Settled, TOLERANCE, Totals, Verdict};
+pub use settle::{
+    CONFIDENCE, DriveFacts, ERASES_PER_BLOCK_MIN, HALF_WIDTH_MAX, History, Settled, TOLERANCE, Totals, Verdict,
+};
 pub use simulation::{LiveRun, Phase, Preconditioned, RunError, RunProgress, RunSettings, Simulation, mounted_json};
 pub use source::{OpenError, Source, SourceSpec, TraceSpec};
 pub use tenants::{NamespaceSize, Tenant, TenantSpec, TenantsSpec};

@@ -17,7 +17,9 @@
 //! PTS (range and slope over five rounds) have the same form with fixed rounds, but fixed rounds can't detect a drift
 //! that is slow compared with them.
 //!
-//! A trace that is repeated is judged by whole passes: one window per pass.
+//! A trace that is repeated is judged by whole passes: one window per pass. Where its passes move nothing, fewer erases do
+//! ([`ROUNDS_MIN`]): a page that a pass writes is written again by the next, so that the blocks of one pass hold nothing valid two
+//! passes later, and what is cleaned in turn stays the same set of blocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,13 @@ pub const TOLERANCE: f64 = 0.02;
 const TOLERANCE_KEPT: f64 = 0.03;
 /// Mean erases per block since the workload began, below which no drive counts as settled.
 pub const ERASES_PER_BLOCK_MIN: f64 = 2.0;
+/// Mean erases of the blocks that were erased at all, over the last three quarters of the history, from which on passes of a trace
+/// that move no page count as settled. Where blocks take turns, more than one means that all have had theirs; half as many again
+/// leaves room for less strict orders (`experiments/settling/passes.py`).
+const ROUNDS_MIN: f64 = 1.5;
+/// The least share of the pages programmed since cleaning began that erases gave back, for such passes: whatever is written is
+/// cleaned, and no part of the drive is only being filled.
+const GIVEN_BACK_MIN: f64 = 0.9;
 /// The largest half width of the 95 % interval of the measured figure, relative to it.
 pub const HALF_WIDTH_MAX: f64 = 0.03;
 /// Pages moved per page that the host wrote, below which the load needs no cleaning: to three digits, write amplification is that
@@ -85,6 +94,21 @@ impl Totals {
     }
 }
 
+/// What the rule must know of a drive.
+#[derive(Clone, Copy, Debug)]
+pub struct DriveFacts {
+    /// Pages that the host can address.
+    pub logical_pages: u32,
+    /// Blocks of its flash.
+    pub blocks: u32,
+    /// Pages of each.
+    pub pages_per_block: u32,
+    /// Whether it has a policy that moves data to level wear.
+    pub levels_wear: bool,
+    /// Whether a cache of other blocks takes writes first.
+    pub has_cache: bool,
+}
+
 /// Windows of one phase of the run, in order; neighbours are joined when there are too many.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Stretch {
@@ -123,7 +147,11 @@ pub struct History {
     /// Host pages of the narrowest window.
     narrowest: u64,
     blocks: u64,
+    pages_per_block: u32,
+    /// Blocks that had been erased by the end of the last pass that moved no page.
+    blocks_erased: Option<u64>,
     levels_wear: bool,
+    has_cache: bool,
     /// Whether the rule was met before measuring.
     has_held: bool,
 }
@@ -201,10 +229,10 @@ struct Judged {
 }
 
 impl History {
-    /// A history that begins with the workload. `logical_pages` and `blocks` are of the drive; `levels_wear` is true if
-    /// it has a policy that moves data to level wear.
+    /// A history that begins with the workload.
     #[must_use]
-    pub fn new(now: Totals, logical_pages: u32, blocks: u32, levels_wear: bool) -> Self {
+    pub fn new(now: Totals, drive: DriveFacts) -> Self {
+        let DriveFacts { logical_pages, blocks, pages_per_block, levels_wear, has_cache } = drive;
         let narrowest = u64::from(logical_pages / 4096).max(1);
         let stretch = Stretch { rows: Vec::new(), width: narrowest };
         Self {
@@ -218,7 +246,10 @@ impl History {
             due: STRIDE,
             narrowest,
             blocks: u64::from(blocks.max(1)),
+            pages_per_block,
+            blocks_erased: None,
             levels_wear,
+            has_cache,
             has_held: false,
         }
     }
@@ -245,16 +276,18 @@ impl History {
     }
 
     /// Ends a window because a pass of the trace has ended. From the first such call on, each window before measuring
-    /// is one pass.
-    pub fn pass_ended(&mut self, now: Totals, requests: u64) {
+    /// is one pass. `blocks_erased` counts the blocks that were erased since the drive was new; it is asked for after a pass that
+    /// erased blocks and moved no page.
+    pub fn pass_ended(&mut self, now: Totals, requests: u64, blocks_erased: impl FnOnce() -> u64) {
         self.now = now;
+        let pass = now.since(self.last);
+        self.blocks_erased = (pass.erases > 0 && pass.moved == 0).then(blocks_erased);
         if !self.by_pass {
             self.by_pass = true;
             let first = self.before.rows.drain(..).fold(Totals::default(), |sum, (row, _)| sum.plus(row));
-            let row = first.plus(now.since(self.last));
-            self.before.push(row, requests);
+            self.before.push(first.plus(pass), requests);
         } else {
-            self.before.push(now.since(self.last), requests);
+            self.before.push(pass, requests);
         }
         self.last = now;
     }
@@ -311,6 +344,12 @@ impl History {
         self.total().erases as f64 / self.blocks as f64
     }
 
+    /// Whether the last pass of a trace erased blocks and moved no page.
+    #[must_use]
+    pub fn last_pass_moved_nothing(&self) -> bool {
+        self.blocks_erased.is_some()
+    }
+
     /// Whether the history so far has settled; the answer is remembered.
     pub fn holds(&mut self) -> bool {
         let holds = self.judge(&self.rows().collect::<Vec<_>>()).is_some_and(|judged| judged.holds);
@@ -336,7 +375,7 @@ impl History {
         let (early, late) = (gap(a, bc), gap(b, c));
         let tolerance = if self.has_held { TOLERANCE_KEPT } else { TOLERANCE };
         let wear_waits = self.levels_wear && rows.iter().all(|row| row.wear_programs == 0);
-        let why_not = if erases < ERASES_PER_BLOCK_MIN {
+        let why_not = if erases < ERASES_PER_BLOCK_MIN && !self.passes_move_nothing(rows, 0.25 * total) {
             "few-erases"
         } else if early.1 > tolerance || late.1 > tolerance {
             if early.0.max(late.0) > tolerance { "drift" } else { "noise" }
@@ -471,6 +510,30 @@ impl History {
             two_digits(erases_per_block)
         );
         settled
+    }
+
+    /// Whether the passes of the trace stay as they are: from this many host pages on they moved no page and erased each block that
+    /// takes part ([`ROUNDS_MIN`], [`GIVEN_BACK_MIN`]).
+    #[allow(clippy::cast_precision_loss)]
+    fn passes_move_nothing(&self, rows: &[Totals], since: f64) -> bool {
+        let is_simple = self.by_pass && !self.levels_wear && !self.has_cache;
+        let Some(blocks_erased) = self.blocks_erased.filter(|_| is_simple) else { return false };
+        let (mut at, mut later, mut cleaned) = (0.0, Totals::default(), Totals::default());
+        let mut has_begun = false;
+        for row in rows {
+            if at >= since {
+                later = later.plus(*row);
+            }
+            if has_begun {
+                cleaned = cleaned.plus(*row);
+            }
+            has_begun |= row.erases > 0;
+            at += row.host_pages as f64;
+        }
+        let given_back = cleaned.erases as f64 * f64::from(self.pages_per_block);
+        later.moved == 0
+            && later.erases as f64 >= ROUNDS_MIN * blocks_erased as f64
+            && given_back >= GIVEN_BACK_MIN * cleaned.programs as f64
     }
 
     /// Whether, from this many host pages on and while measuring, no more pages were moved than [`MOVED_MIN`].
@@ -646,9 +709,16 @@ impl Series {
 mod tests {
     use super::*;
 
+    /// The history of a drive of so many blocks of 1,000 pages before its first window.
+    fn started(blocks: u32, levels_wear: bool) -> History {
+        let drive =
+            DriveFacts { logical_pages: 4_096_000, blocks, pages_per_block: 1000, levels_wear, has_cache: false };
+        History::new(Totals::default(), drive)
+    }
+
     /// A history of windows of 1,000 host pages on a drive of 100 blocks, given the write amplification of each.
     fn history(amplification: impl Fn(f64) -> f64, windows: u32, wear: bool) -> History {
-        let mut history = History::new(Totals::default(), 4_096_000, 100, wear);
+        let mut history = started(100, wear);
         let mut now = Totals::default();
         for n in 0..windows {
             now.host_pages += 1000;
@@ -686,7 +756,7 @@ mod tests {
 
     #[test]
     fn a_figure_that_holds_the_start_says_from_where_on_it_is_settled() {
-        let mut history = History::new(Totals::default(), 4_096_000, 100, false);
+        let mut history = started(100, false);
         history.begin_measuring(Totals::default(), 0);
         let mut now = Totals::default();
         for n in 0_u64..1000 {
@@ -707,7 +777,7 @@ mod tests {
     fn a_drive_that_moves_no_page_is_not_called_settled() {
         // Pages moved, per 10,000 written, from the first window on or in the first tenth alone.
         let verdict = |moved: u64, first: u64| {
-            let mut history = History::new(Totals::default(), 4_096_000, 100, false);
+            let mut history = started(100, false);
             history.begin_measuring(Totals::default(), 0);
             let mut now = Totals::default();
             for n in 0_u64..1000 {
@@ -734,7 +804,7 @@ mod tests {
 
     #[test]
     fn the_first_pages_are_written_though_they_fill_no_window() {
-        let mut history = History::new(Totals::default(), 4_096_000, 100, false);
+        let mut history = started(100, false);
         history.begin_measuring(Totals::default(), 0);
         assert_eq!(history.verdict(false).verdict, Verdict::None);
         history.note(Totals { host_pages: 1, programs: 1, ..Totals::default() }, 1);
@@ -745,18 +815,41 @@ mod tests {
 
     #[test]
     fn passes_of_a_trace_are_judged_as_wholes() {
-        let mut history = History::new(Totals::default(), 4_096_000, 10, false);
+        let mut history = started(10, false);
         let mut now = Totals::default();
         for pass in 1..=8 {
             for part in [1000, 9000] {
                 now.host_pages += 5000;
                 now.programs += 5000 + part;
                 now.erases += 5;
+                now.moved += part;
                 history.note(now, pass);
             }
-            history.pass_ended(now, pass);
+            history.pass_ended(now, pass, || unreachable!("the passes move pages"));
         }
         assert!(history.is_by_pass() && history.holds());
         assert_eq!(history.windows_before().count(), 8);
+    }
+
+    #[test]
+    fn passes_that_move_nothing_need_turns_of_all_blocks_that_take_part() {
+        // A drive of 1,000 blocks; each pass writes as much as five blocks hold and erases some of the 60 that take part.
+        let after = |passes: u64, moves_in: u64, erases: u64, wear: bool| {
+            let mut history = started(1000, wear);
+            let mut now = Totals::default();
+            for pass in 1..=passes {
+                now.host_pages += 5000;
+                now.programs += 5000;
+                now.moved += u64::from(pass == moves_in);
+                now.erases += erases;
+                history.pass_ended(now, pass, || 60);
+            }
+            history.holds()
+        };
+        // Twenty-four passes erase 90 blocks in their last three quarters.
+        assert_eq!([23, 24, 40].map(|passes| after(passes, 0, 5, false)), [false, true, true]);
+        assert_eq!([6, 7, 24].map(|moves_in| after(24, moves_in, 5, false)), [true, false, false]);
+        assert!(!after(40, 0, 4, false), "a fifth of what is written fills blocks that were empty");
+        assert!(!after(40, 0, 5, true), "wear levelling has yet to begin");
     }
 }

@@ -22,11 +22,11 @@ use crate::measure::{Measurement, Window};
 use crate::player::{Pace, PlayError, Player, Step};
 use crate::precondition::{Precondition, Preconditioning};
 use crate::report::{Cost, Ended, RunReport};
-use crate::settle::{History, Settled, Verdict};
+use crate::settle::{DriveFacts, History, Settled, Verdict};
 use crate::tenants::{self, Tenant};
 use crate::warnings::Origin;
 use flashwright_block::{IoError, RequestSource, Seed};
-use flashwright_ftl::OpKind;
+use flashwright_ftl::{OpKind, SlcCacheKind};
 use flashwright_host::LayerFigures;
 use flashwright_nand::BlockId;
 use flashwright_ssd::{ControllerFigures, DriveConfig, Ssd, SsdError, TimingModel};
@@ -426,9 +426,15 @@ impl Simulation {
             self.machine.ssd_mut().count_by_owner(&ends);
         }
         let (now, ssd) = (self.machine.now(), self.machine.ssd());
-        let levels_wear = ssd.config().wear.policy.is_some();
-        let blocks = ssd.flash().geometry().blocks();
-        self.history = Some(History::new(totals(&self.machine), ssd.logical_pages(), blocks, levels_wear));
+        let geometry = ssd.flash().geometry();
+        let drive = DriveFacts {
+            logical_pages: ssd.logical_pages(),
+            blocks: geometry.blocks(),
+            pages_per_block: geometry.pages_per_block(),
+            levels_wear: ssd.config().wear.policy.is_some(),
+            has_cache: ssd.config().slc.cache != SlcCacheKind::None,
+        };
+        self.history = Some(History::new(totals(&self.machine), drive));
         let settles = self.conditioning.is_some();
         let pace = if settles && !self.settling_takes_time() { Pace::Closed { depth: 1 } } else { self.settings.pace };
         self.player = Some(Player::new(pace, now).past_refusals());

@@ -178,20 +178,23 @@ fn settings_of_reads() -> RunSettings {
 fn a_trace_that_writes_nothing_and_one_that_is_too_small_are_told() {
     let path = std::env::temp_dir().join(format!("flashwright-settling-reads-{}.spc", std::process::id()));
     std::fs::write(&path, "0,0,4096,r,0.0\n0,8,4096,r,0.1\n").unwrap();
-    let of = |text: &str| {
+    let of = |text: &str, settings_of_drive: &[&str]| {
         std::fs::write(&path, text).unwrap();
         let options = TraceOptions::default();
         let spec = TraceSpec { path: path.clone(), name: "t".into(), options, addresses: AddressMap::Wrap, repeat: 1 };
-        let mut run = Simulation::new(&config(&[]), settings("workload", CLOSED, None)).unwrap();
+        let mut run = Simulation::new(&config(settings_of_drive), settings("workload", CLOSED, None)).unwrap();
         let mut source = SourceSpec::Trace(spec).open(run.ssd(), Seed(3)).unwrap();
         play(&mut run, &mut source, 1 << 16);
         assert_eq!(source.remaining().unwrap_or(0), 0);
         (run.conditioning().unwrap().search(), run.settled())
     };
-    let (search, settled) = of("0,0,4096,r,0.0\n0,8,4096,r,0.1\n");
+    let (search, settled) = of("0,0,4096,r,0.0\n0,8,4096,r,0.1\n", &[]);
     assert_eq!((search, settled.verdict), (Search::NothingWritten, Verdict::None));
-    // Two thousand passes of one page write half of this drive's pages, which erases a block now and then.
-    let (search, settled) = of("0,0,4096,w,0.0\n");
+    // A page that is written again and again leaves a block behind that holds nothing, whatever else the drive holds.
+    let (search, settled) = of("0,0,4096,w,0.0\n", &[]);
+    assert_eq!((search, settled.verdict), (Search::Settled, Verdict::NeverCleaned), "{settled:?}");
+    // Two thousand passes of one page write half of this drive's pages, and more were spare.
+    let (search, settled) = of("0,0,4096,w,0.0\n", &["capacity.utilization=0.4"]);
     assert_eq!((search, settled.verdict), (Search::GaveUp, Verdict::Transient), "{settled:?}");
     assert!(settled.why.contains("2000 times beforehand"), "{settled:?}");
     assert!(settled.mend.unwrap().contains("a smaller drive"));

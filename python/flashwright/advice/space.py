@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Self, Unpack
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from flashwright.simulation.variant import Variant
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.estimate import Estimate
+from flashwright.support.progress import Progress
 from flashwright.traces import workloads
 from flashwright.traces.tenants import Tenants
 
@@ -39,6 +40,10 @@ _ROUNDS = 20
 # worn for minutes; and the rounds that it gets in any case, from which a forecast can be made.
 _ROUND_PAGES_MAX = 30_000_000
 _ROUNDS_MIN = 6
+# Seconds between two calls of a caller's `progress`.
+_REPORT_S = 0.2
+
+_Update = Callable[[Progress], None]
 # Requests up to which a measurement that is too short is made longer. Chosen: minutes.
 _REQUESTS_MAX = 16_000_000
 # Half of the 95 % interval of a rate, as a share, at most, where a target is about time. Chosen: as the settled
@@ -60,7 +65,7 @@ _TOLD_APART = 2_000
 
 @dataclass(frozen=True)
 class _Job:
-    """The runs of one point, as a process gets them."""
+    """The runs of one point."""
 
     utilization: float
     variants: tuple[Variant, ...]
@@ -69,11 +74,14 @@ class _Job:
     about_time: bool
 
 
-def _play(job: _Job) -> Point | str:
+def _play(job: _Job, progress: _Update) -> Point | str:
     """Play one point, and where life is asked for some rounds of wear too; text where the drive can't do it."""
     try:
-        results = tuple(_measured(variant, job.about_time) for variant in job.variants)
-        lives = [_life(variant, job.cycles) for variant in job.variants] if job.cycles else []
+        results = tuple(_measured(each, job.about_time, progress) for each in job.variants)
+        # Of a point whose cleaning moves no page nothing is recommended, so its life is not played.
+        is_idle = any(result.settled.verdict == "never-cleaned" for result in results)
+        played = job.variants if job.cycles and not is_idle else ()
+        lives = [_life(variant, job.cycles, progress) for variant in played]
     except FlashwrightError as error:
         return str(error)
     known = tuple(life for life in lives if life is not None)
@@ -81,10 +89,11 @@ def _play(job: _Job) -> Point | str:
     return Point(job.utilization, results, whole, job.write_rate)
 
 
-def _measured(variant: Variant, about_time: bool) -> RunResult:
+def _measured(variant: Variant, about_time: bool, progress: _Update) -> RunResult:
     """A run; played again, longer, where the drive has settled and the measurement is too short to say its figures."""
     while True:
-        result = variant.begin().go(label=variant.label).with_varied(variant.varied)
+        result = variant.begin().go(label=variant.label, progress=progress)
+        result = result.with_varied(variant.varied)
         requests = result.json["measured"]["requests"]
         short = result.settled.verdict == "too-short" or (
             result.settled.verdict == "settled" and about_time and _unsteady(result)
@@ -109,7 +118,7 @@ def _unsteady(result: RunResult) -> bool:
     return found.ci95 is None or found.ci95 > _RATE_WIDTH * found.mean
 
 
-def _life(variant: Variant, cycles: int) -> float | None:
+def _life(variant: Variant, cycles: int, progress: _Update) -> float | None:
     """Host bytes until the drive's end, from rounds of wear; None for a workload that writes nothing."""
     ssd, rounds = _wearing(variant.ssd, cycles), _rounds(variant.ssd)
     is_large = rounds < _ROUNDS
@@ -121,7 +130,11 @@ def _life(variant: Variant, cycles: int) -> float | None:
     try:
         run = lifetime.begin(ssd, source, settings)
         made = lifetime.forecast(
-            run, share_min=0.0, rounds_min=rounds, rounds_max=rounds if is_large else None
+            run,
+            progress=progress,
+            share_min=0.0,
+            rounds_min=rounds,
+            rounds_max=rounds if is_large else None,
         )
     except (WorkloadError, WornOutError):
         return None
@@ -144,35 +157,40 @@ def _wearing(ssd: Ssd, cycles: int) -> Ssd:
     return ssd.untimed().with_({"wear.pe-cycles-max": cycles})
 
 
-def _quiet_process() -> None:
-    # Ctrl-C is for the process that hands out the work, and ends this one by SIGTERM.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-
 class _Players:
-    """Plays jobs, several at a time."""
+    """Plays points in threads, several at a time: the simulator runs without Python's lock."""
 
-    def __init__(self, jobs: int) -> None:
-        self._pool = multiprocessing.get_context().Pool(jobs, _quiet_process) if jobs > 1 else None
+    def __init__(self, jobs: int, report: Callable[[float, Progress], None]) -> None:
+        self._pool = ThreadPoolExecutor(jobs, "flashwright-advise")
+        self._report = report
+        self._under_way: dict[float, Progress] = {}
+        self._stopping = threading.Event()
 
-    def __enter__(self) -> _Players:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.terminate()
-            self._pool.join()
+        self._stopping.set()
+        self._pool.shutdown(cancel_futures=True)
 
     def play(self, jobs: Sequence[_Job]) -> Iterator[tuple[float, Point | str]]:
-        if self._pool is None:
-            yield from map(_played, jobs)
-        else:
-            yield from self._pool.imap_unordered(_played, jobs)
+        """Each point's utilisation, and the point or why there is none, as they are done."""
+        working = {self._pool.submit(self._played, job) for job in jobs}
+        while working:
+            done, working = wait(working, _REPORT_S, FIRST_COMPLETED)
+            yield from (each.result() for each in done)
+            for utilization, now in sorted(self._under_way.copy().items())[:1]:
+                self._report(utilization, now)
 
+    def _played(self, job: _Job) -> tuple[float, Point | str]:
+        def update(now: Progress) -> None:
+            self._under_way[job.utilization] = now
+            if self._stopping.is_set():
+                raise KeyboardInterrupt
 
-def _played(job: _Job) -> tuple[float, Point | str]:
-    return job.utilization, _play(job)
+        found = _play(job, update)
+        self._under_way.pop(job.utilization, None)
+        return job.utilization, found
 
 
 @checked(cycles=(1, 2**63), write_rate=(0, math.inf), jobs=(1, 4096))
@@ -187,7 +205,7 @@ def advise(
     write_rate: float | None = None,
     seeds: int = 1,
     jobs: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[str, Progress], None] | None = None,
     **by_name: Unpack[PlaySettings],
 ) -> Advice:
     """Play a workload on a drive with more and less space for the host, and say what to reserve.
@@ -220,9 +238,10 @@ def advise(
     seeds : int, optional
         Runs of each point, with consecutive seeds; figures are means over them, with intervals.
     jobs : int, optional
-        Processes.
+        Points played at a time. With policies written in Python they are played one at a time, as Python does.
     progress : callable, optional
-        Called with the points done and those known to be needed.
+        Called a few times a second with what is played, of how many points that are known to be needed, and where it
+        stands.
     **by_name
         Settings of the runs, as :meth:`Ssd.play` takes them; laid over `settings`.
 
@@ -304,7 +323,12 @@ def advise(
         return _Job(u, own, limit, write_rate, about_time)
 
     finished, done, needed = True, 0, len(grid)
-    with _Players(jobs) as players:
+
+    def report(utilization: float, now: Progress) -> None:
+        if progress is not None:
+            progress(f"point {done + 1} of {needed}, utilization {utilization:g}", now)
+
+    with _Players(1 if made.policies else jobs, report) as players:
 
         def play(asked: Sequence[_Job | None]) -> Iterator[Point]:
             nonlocal done
@@ -315,17 +339,11 @@ def advise(
                     yield found
                 else:
                     failures[one] = found
-                    report_progress()
-
-        def report_progress() -> None:
-            if progress is not None:
-                progress(done, needed)
 
         def explore(values: Sequence[float]) -> int:
             before = len(points)
             for point in play([job(u, made, source, seeds) for u in values]):
                 points[point.utilization] = point
-                report_progress()
             return len(points) - before
 
         try:
@@ -355,7 +373,6 @@ def advise(
                 how = _how(base, source, made, best)
                 confirming[0] = replace(confirming[0], played_as=how)
                 points[best.utilization] = replace(best, confirmation=confirming[0])
-                report_progress()
         except KeyboardInterrupt:
             finished = False
     if not points and finished:

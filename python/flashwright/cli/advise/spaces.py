@@ -28,7 +28,6 @@ from flashwright.simulation.warnings import gathered_json
 from flashwright.support.bars import Bar
 from flashwright.support.core import _core
 from flashwright.support.cores import cores
-from flashwright.support.progress import Progress
 from flashwright.traces.workloads import Workload
 from flashwright.twin.profile import Profile
 
@@ -98,7 +97,7 @@ def by_runs(
     if not output.quiet:
         for note in notes:
             errors.note(note)
-    with Bar(output.bar, "advise", "runs/s") as bar:
+    with Bar(output.bar) as bar:
         found = find(
             ssd,
             source,
@@ -109,7 +108,7 @@ def by_runs(
             write_rate=rate,
             seeds=seeds,
             jobs=jobs or cores(),
-            progress=lambda done, total: bar.update(Progress("measured", done, total, None, 0)),
+            progress=lambda label, now: bar.update(now, label=label),
         )
     hosted = host_advice(known, found, device=disk) if host_wanted else None
     document = _document(found, run, source.spec if isinstance(source, Workload) else source.path)
