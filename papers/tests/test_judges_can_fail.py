@@ -2,7 +2,7 @@
 
 A judge that says *not reproduced* or *direction only* of our own results has shown that it can. The others are run in
 their quick size, and their rows are spoilt in ways that a wrong simulator could: a figure three times as large or a
-third of it, everywhere or in every other place, or its values the other way round or one place on. One spoilt result
+third of it, everywhere or in every other place, one more of it, or its values in another order. One spoilt result
 that a judge does not reproduce shows that it can fail; a judge that takes all of them for the paper's result can't.
 """
 
@@ -147,6 +147,8 @@ def wrong_results(rows: Rows, given: set[str]) -> Iterator[tuple[str, Rows]]:
     ways: list[tuple[str, Callable[[Rows, str], None]]] = [
         ("the other way round", lambda r, n: rearranged(r, n, lambda v: v[::-1])),
         ("each the next one's", lambda r, n: rearranged(r, n, lambda v: v[1:] + v[:1])),
+        ("each the one's before", lambda r, n: rearranged(r, n, lambda v: v[-1:] + v[:-1])),
+        ("one more", lambda r, n: rearranged(r, n, lambda v: [type(x)(x + 1) for x in v])),
         ("three times as large in every other place", lambda r, n: scaled(r, n, 3, 2)),
         ("a third in every other place", lambda r, n: scaled(r, n, 1 / 3, 2)),
         ("three times as large", lambda r, n: scaled(r, n, 3, 1)),
