@@ -234,7 +234,7 @@ def test_a_judge_of_files_fails_on_another_file(name: str, monkeypatch: pytest.M
             config[section][key] = value
             return SimpleNamespace(config=config)
 
-    monkeypatch.setitem(judge.__globals__, "Ssd", Other)  # type: ignore[attr-defined]
+    monkeypatch.setitem(judge.__globals__, "Ssd", Other)
     assert verdict(read, name, {}) not in (None, Verdict.REPRODUCED)
 
 
