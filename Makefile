@@ -12,7 +12,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help venv build wheel demo test test-rust test-build test-python test-papers test-long check check-rust check-python docs instructions instructions-accept \
-	soak fuzz generate reproduce format bench limits clean
+	soak soak-servers fuzz generate reproduce format bench limits clean
 
 help: ## Say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,11 @@ soak: venv ## Power cuts on drives of random shape, a billion operations: OPERAT
 	OPERATIONS="$(OPERATIONS)" HOURS="$(HOURS)" SEED="$(SEED)" \
 		$(CARGO) test --quiet -p flashwright-ssd --test all -- --ignored --exact --nocapture soak::soak
 
+SOAK_SECONDS ?= 3600
+
+soak-servers: build ## Repeat all that can be repeated with servers, and tell what grows: an hour, or SOAK_SECONDS=60
+	$(BIN)/python tests/python/soaking.py $(SOAK_SECONDS)
+
 check: check-rust check-python docs ## Formatting, lints, types, reference pages and links
 
 # cargo fmt doesn't see modules that macros declare, so rustfmt is given every file.
@@ -92,6 +97,7 @@ check-python: build
 	MYPYPATH=papers/tests $(BIN)/mypy papers/tests/*.py
 	$(BIN)/python -m mypy.stubtest flashwright._core
 	$(BIN)/python tools/reference.py --check
+	$(BIN)/python tools/licences.py --check
 
 docs: $(VENV)/docs ## The documentation site: out/site/index.html; fails where a link is dead
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -100,12 +106,14 @@ $(VENV)/docs: requirements-docs.txt | $(VENV)/ready
 	$(BIN)/python -m pip install --requirement requirements-docs.txt
 	touch $@
 
-generate: build ## Write the reference pages from the code
+generate: build ## Write the reference pages from the code, and the notices of what the wheel links
 	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/licences.py
 
-reproduce: build ## All claims of the papers in full size: docs/claims.json, docs/explanation/claims, out/claims.html
+reproduce: build ## All claims of the papers in full size: docs/claims.json, docs/explanation/claims and figures, out/claims.html
 	@mkdir -p out
-	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/explanation/claims --report out/claims.html \
+	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/explanation/claims \
+		--paper-page docs/explanation/figures --report out/claims.html \
 		|| test $$? -eq 1
 
 format: venv ## Format all code

@@ -28,7 +28,7 @@ from flashwright.drive.policies import VictimPolicy
 from flashwright.serving.control import ask
 from flashwright.simulation.run_count import RUNS_MAX
 from flashwright.support.core import _core
-from flashwright.support.files import write_beside
+from flashwright.support.files import LeftOverWarning, write_beside
 from nbdclient import Nbd
 
 MIB = 1 << 20
@@ -310,18 +310,28 @@ def test_nobody_s_link_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (victim.read_text(), out.read_text(), out.is_symlink()) == ("precious", "{}", False)
 
 
-def test_what_a_killed_process_left_is_removed(command: Cli, spc: Path, tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_removed_and_named(
+    command: Cli, spc: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out.json"
     left = [tmp_path / f".{name}.0123456789abcdef.partial" for name in ("out.json", "o.fwt")]
     others = [tmp_path / name for name in (".out.json.mine.partial", ".x.0123456789abcdef.partial")]
     for each in left + others:
         each.write_text("half")
-    with write_beside(out) as first:
-        with write_beside(out) as second:
-            assert first.exists(), "another that is being written is no leftover"
-            second.write_text("2")
-        first.write_text("1")
-    assert command("trace", "convert", spc, tmp_path / "o.fwt").status == 0
+
+    def write_two() -> None:
+        with write_beside(out) as first:
+            with write_beside(out) as second:
+                assert first.exists(), "another that is being written is no leftover"
+                second.write_text("2")
+            first.write_text("1")
+
+    with pytest.warns(LeftOverWarning) as named:
+        write_two()
+    said = [f"removed {each} (4 B), which a process that was killed had left" for each in left]
+    assert [str(each.message) for each in named] == said[:1]
+    done = command("trace", "convert", spc, tmp_path / "o.fwt")
+    assert (done.status, done.err) == (0, f"note: {said[1]}\n")
     assert (out.read_text(), [each.exists() for each in left + others]) == (
         "1",
         [False, False, True, True],

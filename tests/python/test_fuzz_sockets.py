@@ -1,12 +1,14 @@
 """Damaged talk at every socket: servers go on for others and grow by nothing; clients end in a line, and in time.
 
-`make test` tries some, the same each time; `make fuzz` goes on for as long as ``FLASHWRIGHT_FUZZ_SECONDS`` says.
+`make test` tries some, the same each time; `make fuzz` goes on for as long as ``FLASHWRIGHT_FUZZ_SECONDS`` says, or
+until there were ``FLASHWRIGHT_FUZZ_INPUTS``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import socket
 import struct
@@ -58,13 +60,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("f")
 
 
-def rounds() -> Iterator[random.Random]:
-    """Draws: always the same ones, or new ones while there is time."""
-    until, draw = time.monotonic() + SECONDS, time.time_ns() if SECONDS else 0
-    for nth in range(ROUNDS) if not SECONDS else iter(int, 1):
-        if SECONDS and time.monotonic() >= until:
-            return
-        yield random.Random(draw + nth if not SECONDS else random.getrandbits(60))
+def rounds(what: str, usual: int = ROUNDS) -> Iterator[random.Random]:
+    """Draws: always the same ones, as many as are asked for, or new ones while there is time."""
+    began, count = time.monotonic(), 0
+    inputs = int(os.environ.get("FLASHWRIGHT_FUZZ_INPUTS", usual))
+    while time.monotonic() < began + SECONDS if SECONDS else count < inputs:
+        yield random.Random(random.getrandbits(60) if SECONDS else count)
+        count += 1
+    print(f"{what}: {count} inputs in {time.monotonic() - began:.0f} s")
 
 
 def wounded(draw: random.Random, message: bytes) -> bytes:
@@ -154,7 +157,7 @@ def test_servers(at: str, talk: Callable[[random.Random], bytes], folder: Path) 
     with flashwright.serve(
         ssd, f"unix:{folder / 's'}", ctl=ctl, metrics="127.0.0.1:0", watch="127.0.0.1:0"
     ) as served:
-        for draw in rounds():
+        for draw in rounds(f"clients of {at}"):
             with contextlib.closing(_connected(served, at, folder)) as raw:
                 raw.settimeout(5)
                 with contextlib.suppress(OSError):
@@ -268,7 +271,7 @@ def read_some(uri: str) -> None:
 @pytest.mark.parametrize("spoken", ["nbd", "ctl"])
 def test_clients(spoken: str, folder: Path) -> None:
     path = folder / "s"
-    for draw in rounds():
+    for draw in rounds(f"servers of {spoken}"):
         began = time.monotonic()
         with hostile_server(path, nbd_server if spoken == "nbd" else control_server, draw):
             try:
@@ -282,3 +285,66 @@ def test_clients(spoken: str, folder: Path) -> None:
                 # The command line escapes what others say; the error has it as it was said.
                 assert_lines(type(error)(printable(str(error)), ""))
         assert time.monotonic() - began < 15
+
+
+class DamagingRelay:
+    """Passes on what is said to a server, and hurts something of what that answers; its port."""
+
+    def __init__(self, to: tuple[str, int], draw: random.Random) -> None:
+        self.to, self.draw, self.hurt, self.answers = to, draw, draw.randrange(20), 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.sockets = [self.listener]
+        self.threads = [threading.Thread(target=self._accept)]
+        self.threads[0].start()
+        self.port: int = self.listener.getsockname()[1]
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, server = self.listener.accept()[0], socket.create_connection(self.to)
+                for each in (client, server):
+                    self.sockets.append(each)
+                    # Whoever waits for more of a wounded message waits until this one goes.
+                    each.settimeout(0.3)
+                for one, other in ((client, server), (server, client)):
+                    thread = threading.Thread(
+                        target=self._pass_on, args=(one, other, one is server)
+                    )
+                    self.threads.append(thread)
+                    thread.start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket, is_answer: bool) -> None:
+        with contextlib.suppress(OSError):
+            while part := source.recv(1 << 16):
+                self.answers += is_answer
+                is_hurt = is_answer and self.answers == self.hurt
+                sink.sendall(wounded(self.draw, part) if is_hurt else part)
+        for each in (source, sink):
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join()
+        for each in self.sockets:
+            each.close()
+
+
+def test_clients_of_nvme() -> None:
+    with flashwright.serve(Ssd.from_text(SMALL), nvme_tcp="127.0.0.1:0") as served:
+        address, _, name = served.uris[-1].removeprefix("nvme+tcp://").partition("/")
+        host, _, port = address.rpartition(":")
+        for draw in rounds("servers of nvme", 15):
+            began = time.monotonic()
+            relay = DamagingRelay((host, int(port)), draw)
+            try:
+                read_some(f"nvme+tcp://127.0.0.1:{relay.port}/{name}")
+            except InternalError as error:
+                raise AssertionError(str(error)) from error
+            except FlashwrightError as error:
+                assert_lines(type(error)(printable(str(error)), ""))
+            finally:
+                relay.end()
+            assert time.monotonic() - began < 15

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -17,6 +20,7 @@ import pytest
 from conftest import Cli, wait_for_work
 from flashwright.simulation.run import Run
 from flashwright.support import interrupts
+from test_kills import OLD, state_of
 
 ENDLESS = ["--workload", "uniform", "--requests", "2000000000", "--quiet"]
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -238,64 +242,146 @@ def test_a_signal_in_a_finalizer_is_not_lost() -> None:
     interrupts.raise_if_lost()
 
 
+PACED = ("--pace", "real", "--precondition", "steady")
+# What begins with "o." is an output.
 ANYWHERE = [
-    *([name, *given] for name, given in COMMANDS.items()),
-    ["compare", "default", *ENDLESS, "--vary", "gc.victim=greedy,fifo", "--jobs", "2"],
+    ["simulate", *COMMANDS["simulate"], "--json", "o.json", "--report", "o.html"],
+    ["compare", *COMMANDS["compare"], "--json", "o.json", "--out", "o.csv"],
+    ["lifetime", *COMMANDS["lifetime"], "--json", "o.json", "--checkpoint", "o.saved"],
+    *([name, *COMMANDS[name], "--json", "o.json"] for name in list(COMMANDS)[3:]),
+    ["compare", *COMMANDS["compare"], "--jobs", "2", "--json", "o.json"],
     ["simulate", "default", "--workload", "postmark:transactions=10000000", "--quiet"],
     ["simulate", "default", "--tenant", "uniform", "--tenant", "zipf", *ENDLESS[2:]],
-    ["serve", "default", "--nbd", "unix:s", "--ctl", "unix:c", "--quiet"],
-    [
-        "serve",
-        "default",
-        "--pace",
-        "real",
-        "--nbd",
-        "unix:p",
-        "--precondition",
-        "steady",
-        "--quiet",
-    ],
-    ["trace", "info", "bundled:pgbench"],
-    ["trace", "compare", "bundled:pgbench", "bundled:rocksdb"],
-    ["trace", "fit", "bundled:pgbench", "-o", "model.toml", "--quiet"],
-    ["advise", "host", "sim:default", "--quiet"],
-    ["devices"],
+    ["serve", "default", "--nbd", "unix:s", "--ctl", "unix:c", "--quiet", "--json", "o.json"],
+    ["serve", "default", *PACED, "--nbd", "unix:p", "--quiet", "--json", "o.json"],
+    ["trace", "info", "bundled:pgbench", "--json", "o.json"],
+    ["trace", "compare", "bundled:pgbench", "bundled:rocksdb", "--json", "o.json"],
+    ["trace", "fit", "bundled:pgbench", "-o", "o.toml", "--quiet"],
+    ["advise", "host", "default", "--quiet", "--json", "o.json", "--write-to", "files"],
+    ["trace", "convert", "bundled:pgbench", "o.fwt"],
 ]
+# Of processor time after the signal, which no other load on the machine changes.
+SECONDS_MAX = 2.0
+# However loaded the machine is.
+HANG_S = 30.0
 
 
-def test_ctrl_c_at_random_moments(tmp_path: Path) -> None:
-    """Six moments, always the same ones; FLASHWRIGHT_INTERRUPTS=200 tries as many."""
+@dataclass
+class Moment:
+    """A command that gets a signal once it has had so much processor time."""
+
+    arguments: list[str]
+    number: signal.Signals
+    after_s: float
+    folder: Path
+    process: subprocess.Popen[bytes]
+    began: float = field(default_factory=time.monotonic)
+    sent: float | None = None
+    had_s: float = 0.0
+    # What is wrong with how it ended, if anything, and the seconds that it took: all, and of a processor.
+    end: tuple[str, float, float] | None = None
+
+    def cpu_s(self) -> float:
+        try:
+            stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+
+    def is_over(self) -> bool:
+        """Send the signal if it is time, and look whether the command has ended since, or never will."""
+        now = time.monotonic()
+        if self.sent is None:
+            # What waits for others takes no processor time.
+            waited = now - self.began > 3 * self.after_s + 1
+            if waited or self.cpu_s() >= self.after_s:
+                self.had_s, self.sent = self.cpu_s(), now
+                # It stays until it is waited for here.
+                os.kill(self.process.pid, self.number)
+        elif self.end is None:
+            # Its own processor time, as long as it is there: its children may have had theirs before.
+            if os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                cpu_s = self.cpu_s() - self.had_s
+                self.process.wait()
+                self.end = self._wrong(cpu_s), now - self.sent, cpu_s
+            elif now - self.sent > HANG_S:
+                self.process.kill()
+                self.process.wait()
+                self.end = "it goes on", HANG_S, HANG_S
+        return self.end is not None
+
+    def _wrong(self, cpu_s: float) -> str:
+        status, err = self.process.returncode, (self.folder / "err").read_text()
+        # Done before it came; our line; or the interpreter itself, which had not begun with us.
+        is_ours = "flashwright" in err or "note: " in err or "error: " in err
+        expected = (
+            (0, STATUS[self.number]) if is_ours else (0, 1, -self.number, STATUS[self.number])
+        )
+        if status not in expected:
+            return f"status {status}: {err}"
+        if "Traceback" in err and "flashwright/cli" in err:
+            return err
+        if cpu_s > SECONDS_MAX:
+            return f"it took {cpu_s:.1f} s"
+        if left := list(self.folder.rglob(".*partial*")):
+            return f"{left} stays"
+        states = {each: state_of(self.folder / each, None) for each in self.outputs}
+        broken = {each: state for each, state in states.items() if state in ("half", "gone")}
+        return str(broken) if broken else ""
+
+    @property
+    def outputs(self) -> list[str]:
+        return [each for each in self.arguments if each.startswith("o.")]
+
+
+def begun(arguments: list[str], number: signal.Signals, after_s: float, folder: Path) -> Moment:
+    folder.mkdir()
+    (folder / "grid.toml").write_text(GRID)
+    with (folder / "err").open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "flashwright", *arguments],
+            stdout=subprocess.DEVNULL,
+            stderr=err,
+            cwd=folder,
+        )
+    moment = Moment(arguments, number, after_s, folder, process)
+    for each in moment.outputs:
+        (folder / each).write_bytes(OLD)
+    return moment
+
+
+@pytest.mark.parametrize("number", list(STATUS), ids=lambda number: number.name)
+def test_a_signal_at_random_moments(number: signal.Signals, tmp_path: Path) -> None:
+    """Three moments, always the same ones; FLASHWRIGHT_INTERRUPTS=200 tries as many, and `pytest -s` shows them."""
     draw = random.Random(39)
-    left = int(os.environ.get("FLASHWRIGHT_INTERRUPTS", "6"))
-    for _ in range(0, left, 6):
-        moments = []
-        for _ in range(6):
-            given, at = draw.choice(ANYWHERE), draw.uniform(0, 1.5)
-            folder = tmp_path / f"{draw.getrandbits(40):x}"
-            folder.mkdir()
-            (folder / "grid.toml").write_text(GRID)
-            process = subprocess.Popen(
-                [sys.executable, "-m", "flashwright", *given],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                cwd=folder,
-            )
-            moments.append((at, given, process, folder))
-        began = time.monotonic()
-        for at, _, process, _ in sorted(moments, key=lambda each: each[0]):
-            time.sleep(max(began + at - time.monotonic(), 0))
-            process.send_signal(signal.SIGINT)
-        for at, given, process, folder in moments:
-            try:
-                _, err = process.communicate(timeout=30)
-            except subprocess.TimeoutExpired:
-                raise AssertionError(f"{given} goes on, interrupted after {at:.2f} s") from None
-            finally:
-                process.kill()
-            where = f"{given} after {at:.2f} s: {err}"
-            # Done before it came; our line; or the interpreter itself, which had not begun with us.
-            begun_by_us = "flashwright" in err or "note: " in err or "error: " in err
-            assert process.returncode in (0, 130) if begun_by_us else True, where
-            assert "Traceback" not in err or "flashwright/cli" not in err, where
-            assert not list(folder.rglob(".*partial*")), where
+    left = int(os.environ.get("FLASHWRIGHT_INTERRUPTS", "3"))
+    rows: dict[str, list[tuple[str, float, float]]] = {}
+    statuses: dict[str, Counter[int]] = {}
+    while left > 0:
+        at_once = [
+            begun(draw.choice(ANYWHERE), number, draw.uniform(0, 2), tmp_path / f"{left}-{nth}")
+            for nth in range(min(3, left))
+        ]
+        left -= len(at_once)
+        waiting = at_once
+        try:
+            while waiting := [moment for moment in waiting if not moment.is_over()]:
+                time.sleep(0.002)
+        finally:
+            for moment in waiting:
+                moment.process.kill()
+        for moment in at_once:
+            assert moment.end is not None
+            name = " ".join(moment.arguments)[:60]
+            rows.setdefault(name, []).append(moment.end)
+            statuses.setdefault(name, Counter())[moment.process.returncode] += 1
+            shutil.rmtree(moment.folder)
+    print()
+    for name, ends in sorted(rows.items()):
+        wall, cpu = (max(each[nth] for each in ends) for nth in (1, 2))
+        print(
+            f"{name:60} {len(ends):3} times, at most {wall:.2f} s, {cpu:.2f} s of a processor, "
+            f"statuses {dict(statuses[name])}"
+        )
+    wrong = [f"{name}: {each[0]}" for name, ends in rows.items() for each in ends if each[0]]
+    assert not wrong, "\n".join(wrong)

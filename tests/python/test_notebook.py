@@ -38,6 +38,7 @@ from flashwright import (
 from flashwright.characterization import EXPERIMENTS
 from flashwright.drive.policies import VictimPolicy
 from flashwright.errors import SweepError
+from flashwright.support.progress import Progress
 from flashwright.support.tabular import html_table
 from flashwright.sweeps.points import Outcome, Point
 from flashwright_papers import Answer, Claim, Judged, Reproduction, Setting, Verdict
@@ -287,15 +288,21 @@ def test_a_bar_in_a_notebook(ssd: Ssd, notebook: list[_Handle]) -> None:
 def test_a_bar_takes_what_every_call_tells(ssd: Ssd, notebook: list[_Handle]) -> None:
     with ProgressBar() as bar:
         advise(ssd, "uniform", utilizations=[0.5, 0.7], requests=100, progress=bar)
+    with ProgressBar() as bar:
+        bar("depth=8", Progress("settling", 1, 2, None, 1))
         bar("clustered-page", 3, 4)
         bar(Outcome(Point("math:dist", {}, "a point"), None), 1, 2)
         bar(EXPERIMENTS[0], 0.25)
         bar(0.5)
-    shown = notebook[0].shown
-    assert [text.rpartition(" ")[2] for text in shown] == [
-        "50%", "100%", "75%", "50%", "25%", "50%", "",
-    ]  # fmt: skip
-    assert "clustered-page" in shown[2] and "a point" in shown[3] and "fills" in shown[4]
+    shown = notebook[-1].shown
+    assert [text.rpartition(" ")[2] for text in shown] == ["50%", "75%", "50%", "25%", "50%", ""]
+    assert "depth=8: settling" in shown[0] and "clustered-page" in shown[1]
+    assert "a point" in shown[2] and "fills" in shown[3]
+        "depth=8: settling" in shown[0]
+        and "clustered-page" in shown[1]
+        and "a point" in shown[2]
+        and "fills" in shown[3]
+    )
 
 
 def test_a_bar_outside_of_a_notebook_is_silent_where_nobody_watches(
@@ -303,5 +310,5 @@ def test_a_bar_outside_of_a_notebook_is_silent_where_nobody_watches(
 ) -> None:
     with ProgressBar() as bar:
         ssd.play("uniform", requests=5000, progress=bar)
-        bar(1, 2)
+        bar("depth=8", Progress("measured", 1, 2, None, 1))
     assert capfd.readouterr() == ("", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -20,6 +21,7 @@ import pytest
 from flashwright import _core
 from flashwright.errors import Interrupted, OutputError, SweepError
 from flashwright.support.digests import digest_of_code
+from flashwright.support.files import LeftOverWarning
 from flashwright.sweeps.cluster import _computed
 from flashwright.sweeps.compute import compute
 from flashwright.sweeps.points import Outcome, Point, Store, carry_out
@@ -96,15 +98,19 @@ def test_a_file_under_the_name_of_another_point_is_damaged(tmp_path: Path) -> No
     assert store.read(other) is None and store.damaged == [paths[other.key]]
 
 
-def test_what_killed_writers_left_is_removed_in_time(tmp_path: Path) -> None:
+def test_what_killed_writers_left_is_removed_and_named(tmp_path: Path) -> None:
     folder = tmp_path / "ab"
     folder.mkdir()
-    old, young = folder / ".k.1.partial", folder / ".k.2.partial"
-    old.touch()
-    young.touch()
-    os.utime(old, (1, 1))
-    Store(tmp_path)
-    assert not old.exists() and young.exists()
+    left, written = folder / ".k.1.partial", folder / ".k.2.partial"
+    left.write_text("half")
+    with written.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.warns(LeftOverWarning) as said:
+            Store(tmp_path)
+    assert not left.exists() and written.exists()
+    assert [str(each.message) for each in said] == [
+        f"removed {left} (4 B), which a process that was killed had left"
+    ]
 
 
 def test_a_folder_that_can_not_be_is_said(tmp_path: Path) -> None:

@@ -4,7 +4,10 @@
 
 mod configs;
 mod damage;
+mod images;
+mod recordings;
 mod runs;
+mod talk;
 mod traces;
 
 flashwright_testing::every_file_is_declared!();

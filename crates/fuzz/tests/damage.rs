@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
+use flashwright_testing::Rounds;
 use proptest::collection::vec;
 use proptest::prelude::any;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -10,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Longer than this is a hang: files are of some kilobytes.
+/// Longer than this is a hang, whatever else the machine does: files are of some kilobytes.
 const HANG: Duration = Duration::from_secs(20);
+/// No input may take more of a processor.
+const PROCESSOR_MAX: Duration = Duration::from_secs(2);
 /// Of address space for the whole process, threads and libraries included.
 const MEMORY_MAX: u64 = 2 << 30;
 /// Copies in `make test`.
@@ -132,33 +135,35 @@ pub fn scratch(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Runs a target: some hundred inputs that are always the same, or new ones for `FLASHWRIGHT_FUZZ_SECONDS`.
+/// Runs a target: some hundred inputs that are always the same, or as many as [`Rounds`] says.
 pub fn fuzz(name: &'static str, target: impl Fn(&mut Draws<'_>)) {
     let memory = rustix::process::Rlimit { current: Some(MEMORY_MAX), maximum: None };
     rustix::process::setrlimit(rustix::process::Resource::As, memory).unwrap();
     let watch = Watch::new(name);
     let config = Config { cases: SHORT, failure_persistence: None, ..Config::default() };
-    let go = |mut runner: TestRunner| {
+    let mut rounds = Rounds::new(name, 1);
+    while let Some(seed) = rounds.next_seed() {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&seed.to_le_bytes());
+        let mut runner = TestRunner::new_with_rng(config.clone(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
         let result = runner.run(&vec(any::<u8>(), 0..512), |input| {
             watch.begin(&input);
+            let before = processor_time();
             target(&mut Draws(&input));
+            let took = processor_time() - before;
+            assert!(took < PROCESSOR_MAX, "{took:?} of a processor");
             watch.end();
             Ok(())
         });
         result.unwrap_or_else(|error| panic!("{name}: {error}"));
-    };
-    match std::env::var("FLASHWRIGHT_FUZZ_SECONDS").ok() {
-        None => go(TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha))),
-        Some(seconds) => {
-            let until = Instant::now() + Duration::from_secs(seconds.parse().unwrap());
-            let mut inputs = 0u64;
-            while Instant::now() < until {
-                go(TestRunner::new(config.clone()));
-                inputs += u64::from(SHORT);
-            }
-            let _ = writeln!(std::io::stderr(), "{name}: {inputs} inputs in {seconds} s");
-        }
+        rounds.count(u64::from(SHORT));
     }
+}
+
+/// What this thread has had of a processor.
+fn processor_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap())
 }
 
 /// Ends the process when one input takes too long, and says which it was.

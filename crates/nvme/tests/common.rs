@@ -1,7 +1,7 @@
 //! What tests of the subsystem share: the drive behind it, and what commands bring.
 
 use flashwright_block::{
-    Bytes, IoError, Moved, Placed, Placement, Zone, ZoneError, ZoneRule, ZoneState, Zoned, Zoning,
+    Bytes, IoError, Moved, Placed, Placement, Seed, Zone, ZoneError, ZoneRule, ZoneState, Zoned, Zoning, below,
 };
 use flashwright_nvme::subsystem::{Health, Media};
 use flashwright_nvme::wire::put;
@@ -97,4 +97,10 @@ pub fn list(ids: &[u16]) -> Vec<u8> {
     put(&mut data, 0, &u16::try_from(ids.len()).unwrap().to_le_bytes());
     ids.iter().enumerate().for_each(|(at, id)| put(&mut data, 2 + 2 * at, &id.to_le_bytes()));
     data
+}
+
+/// Draws that are the same for a seed.
+pub fn draws(seed: u64) -> impl FnMut() -> u64 {
+    let mut rng = Seed(seed).stream("hosts");
+    move || below(&mut rng, u64::MAX)
 }

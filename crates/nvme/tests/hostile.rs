@@ -1,7 +1,7 @@
 //! Whatever bytes come, a session answers each command once, keeps its memory bounded, never panics, and never reaches a range of
 //! the drive that its namespace does not have.
 
-use crate::common::{UNIT, Units, ZONING, list, wanted};
+use crate::common::{UNIT, Units, ZONING, draws, list, wanted};
 use flashwright_block::Placed as _;
 use flashwright_nvme::commands::{ADMIN, Command, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, DISCOVERY_NQN, Health, Place, Subsystem};
@@ -9,6 +9,7 @@ use flashwright_nvme::tcp::{Reader, TRANSFER_WINDOW, Writer};
 use flashwright_nvme::wire::pdu::{self, Common, Format, Span, flag, kind};
 use flashwright_nvme::wire::{Cqe, Sgl, Sqe, Status, put, u16_at, u32_at};
 use flashwright_nvme::{Io, Op, fabrics};
+use flashwright_testing::Rounds;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -441,20 +442,19 @@ proptest! {
     }
 }
 
+/// What a host does in a session.
+const ACTS: usize = 50;
+
 #[test]
 fn a_million_commands_break_nothing() {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
     let mut begun = [0; 2];
-    for _ in 0..20_000 {
+    let mut rounds = Rounds::new("sessions of NVMe/TCP", 20_000);
+    while let Some(seed) = rounds.next_seed() {
+        let mut next = draws(seed);
+        rounds.count(ACTS as u64);
         let (digests, begins) = (next().to_le_bytes()[0], next().to_le_bytes()[0]);
         let acts: Vec<[u8; 16]> =
-            (0..50).map(|_| (u128::from(next()) << 64 | u128::from(next())).to_le_bytes()).collect();
+            (0..ACTS).map(|_| (u128::from(next()) << 64 | u128::from(next())).to_le_bytes()).collect();
         let now = session(digests, begins, &acts);
         begun.iter_mut().zip(now).for_each(|(all, now)| *all += now);
     }

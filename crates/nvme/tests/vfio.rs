@@ -1,6 +1,6 @@
 //! A function behind vfio-user: what a driver does, what breaks the rules, and whatever else a host may send.
 
-use crate::common::Units;
+use crate::common::{Units, draws};
 use flashwright_block::Placed as _;
 use flashwright_nvme::commands::{ADMIN, FUNCTION, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, Health, Subsystem};
@@ -9,6 +9,7 @@ use flashwright_nvme::vfio::{
 };
 use flashwright_nvme::wire::{Cqe, Sqe, Status, put, u16_at, u32_at, u64_at};
 use flashwright_nvme::{Op, wire};
+use flashwright_testing::Rounds;
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -871,19 +872,18 @@ proptest! {
     }
 }
 
+/// What a host does in a session.
+const ACTS: usize = 100;
+
 #[test]
 fn a_million_acts_break_nothing() {
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
-    };
     let mut begun = 0;
-    for _ in 0..10_000 {
+    let mut rounds = Rounds::new("functions of vfio-user", 10_000);
+    while let Some(seed) = rounds.next_seed() {
+        let mut next = draws(seed);
+        rounds.count(ACTS as u64);
         let acts: Vec<[u8; 16]> =
-            (0..100).map(|_| (u128::from(next()) << 64 | u128::from(next())).to_le_bytes()).collect();
+            (0..ACTS).map(|_| (u128::from(next()) << 64 | u128::from(next())).to_le_bytes()).collect();
         begun += session(&acts);
     }
     assert!(begun > 50_000, "the drive was asked {begun} times: most commands were refused");

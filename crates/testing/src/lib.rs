@@ -1,9 +1,13 @@
-//! Shared by the tests of all crates: the handling of tests whose requirements are missing, and a check that no test
-//! file is forgotten.
+//! Shared by the tests of all crates: the handling of tests whose requirements are missing, a check that no test
+//! file is forgotten, and how long fuzzing goes on.
 //!
 //! No test is skipped silently. Rust's test runner has no status for a skipped test and hides the output of passing
 //! tests, so [`skip`] writes to standard error directly. With `CI=true`, programs that can be installed must be
 //! present: a missing one fails the test. `tests/python/needs.py` applies the same rule to the tests in Python.
+
+mod rounds;
+
+pub use rounds::Rounds;
 
 use std::io::Write as _;
 use std::path::Path;

@@ -122,6 +122,7 @@ def _warnings_as_notes() -> Iterator[None]:
         warnings.showwarning = show
         warnings.filterwarnings("default", ".*don't rely on this twin")
         warnings.filterwarnings("default", ".* is not saved: ")
+        warnings.filterwarnings("default", "removed .*, which a process that was killed had left")
         yield
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from flashwright.errors import OutputError
 
 __all__ = [
+    "LeftOverWarning",
     "NotSavedWarning",
     "check_folder",
     "check_writable",
@@ -27,6 +28,7 @@ __all__ = [
     "is_same_file",
     "parse_toml",
     "reason",
+    "remove_left_over_part",
     "write_beside",
     "write_or_warn",
 ]
@@ -36,8 +38,12 @@ class NotSavedWarning(UserWarning):
     """What would be continued later could not be saved on the way; the work goes on, and the last good file stays."""
 
 
+class LeftOverWarning(UserWarning):
+    """What a killed process left of a file was removed."""
+
+
 def check_writable(path: Path) -> None:
-    """Find out before a long run whether its output can be written.
+    """Find out before a long run whether its output can be written, and make room: what a killed one left of it goes.
 
     Parameters
     ----------
@@ -59,8 +65,7 @@ def check_writable(path: Path) -> None:
         return
     path = path.resolve()
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
-            pass
+        _try_part(path.parent, path.name)
     except OSError as error:
         raise OutputError(f"{path}: can't be written: {reason(error)}") from None
 
@@ -82,8 +87,7 @@ def check_folder(path: Path) -> None:
         raise OutputError(f"{path}: is a file; expected a folder", "give the name of a folder")
     try:
         path.mkdir(exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path):
-            pass
+        _try_part(path, path.resolve().name)
     except OSError as error:
         raise OutputError(f"{path}: can't be written: {reason(error)}") from None
 
@@ -95,7 +99,7 @@ def write_beside(path: Path) -> Iterator[Path]:
     What is no regular file, such as a pipe or ``/dev/null``, keeps its place and gets the content; a link stays a link,
     and the file that it points to is replaced and keeps its mode. The name beside it, ``.NAME.RANDOM.partial``, can't
     be guessed and is made anew, so nobody's link is followed. While it is written it is locked; what a killed process
-    left of the same file is removed.
+    left of the same file is removed, and a :class:`LeftOverWarning` names it.
 
     Parameters
     ----------
@@ -184,19 +188,44 @@ def _begin_part(folder: Path, name: str, mode: int) -> tuple[Path, int]:
         os.close(lock)
 
 
+def _try_part(folder: Path, name: str) -> None:
+    """Make a part of a file, and remove it."""
+    part, lock = _begin_part(folder, name, 0o600)
+    part.unlink()
+    os.close(lock)
+
+
 def _remove_left_over(folder: Path, name: str) -> None:
-    """Remove what killed processes left of a file: parts that nobody has locked."""
+    """Remove what killed processes left of a file, and say so: parts that nobody has locked."""
     ours = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.partial", re.DOTALL)
     with contextlib.suppress(OSError):
         for found in [each.name for each in os.scandir(folder) if ours.fullmatch(each.name)]:
             with contextlib.suppress(OSError):
-                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                lock = os.open(folder / found, flags)
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    (folder / found).unlink()
-                finally:
-                    os.close(lock)
+                remove_left_over_part(folder / found)
+
+
+def remove_left_over_part(part: Path) -> None:
+    """Remove a part of a file that a killed process left, and say so.
+
+    Parameters
+    ----------
+    part : Path
+        The part; if somebody has locked it, it is being written, and stays.
+
+    Raises
+    ------
+    OSError
+        If it stays, or is not there.
+    """
+    lock = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        size = os.fstat(lock).st_size
+        part.unlink()
+    finally:
+        os.close(lock)
+    said = f"removed {part} ({size:,} B), which a process that was killed had left"
+    warnings.warn(LeftOverWarning(said), stacklevel=2)
 
 
 def is_file(name: str | Path) -> bool:

@@ -59,7 +59,7 @@ class ProgressBar:
     @overload
     def __call__(self, share: float, /) -> None: ...
     @overload
-    def __call__(self, done: int, total: int, /) -> None: ...
+    def __call__(self, label: str, now: Progress, /) -> None: ...
     @overload
     def __call__(self, experiment: Named, share: float, /) -> None: ...
     @overload
@@ -69,19 +69,19 @@ class ProgressBar:
     def __call__(self, *told: Any) -> None:
         """Take a call's progress, in whichever form it comes."""
         first = told[0]
-        unit, what, total = "", "", told[-1]
-        if isinstance(first, Progress):
-            unit, now = "requests/s", first
-        elif len(told) == 3 or (len(told) == 2 and isinstance(first, int)):
-            if len(told) == 3:
-                what = str(getattr(getattr(first, "point", first), "label", first))
-            now = Progress("measured", told[-2], total, None, 0)
+        unit, what, label, last = "", "", "", told[-1]
+        if isinstance(last, Progress):
+            unit, now = "requests/s", last
+            label = first if len(told) == 2 else ""
+        elif len(told) == 3:
+            what = str(getattr(getattr(first, "point", first), "label", first))
+            now = Progress("measured", told[-2], last, None, 0)
         else:
             what = getattr(first, "NAME", "")
-            now = Progress("measured", 0, None, float(total), 0)
+            now = Progress("measured", 0, None, float(last), 0)
         if self._shown is None:
             self._shown = _Cell(self._label) if _in_notebook() else _bar(self._label, unit)
-        self._shown.update(now, what)
+        self._shown.update(now, what, label=label)
 
 
 def _bar(label: str, unit: str) -> Bar:
@@ -106,14 +106,15 @@ class _Cell:
         self._began = self._drawn = time.monotonic()
         self._handle: Any = None
 
-    def update(self, now: Progress, what: str = "") -> None:
-        """Draw where a run stands."""
+    def update(self, now: Progress, what: str = "", *, label: str = "") -> None:
+        """Draw where a run stands; `label` names it where there are several."""
         clock = time.monotonic()
         if clock - self._began < _WAIT_S or clock - self._drawn < _REDRAW_S:
             return
         self._drawn = clock
         share = now.done / now.total if now.total else now.share
-        told = escape(self._label + (what or now.phase))
+        before = f"{label}: " if label else self._label
+        told = escape(before + (what or now.phase))
         self._show(
             f"{told} <progress></progress>"
             if share is None

@@ -17,8 +17,6 @@ import hashlib
 import importlib
 import importlib.util
 import json
-import os
-import secrets
 import sys
 import time
 import traceback
@@ -29,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from flashwright.errors import FlashwrightError, OutputError, SavedStateError
-from flashwright.support.files import reason
+from flashwright.support.files import reason, remove_left_over_part, write_beside
 from flashwright.support.sealed import open_sealed, seal
 
 __all__ = [
@@ -38,6 +36,8 @@ __all__ = [
     "Store",
     "carry_out",
 ]
+
+_CONTINUES = "what was finished before is kept; the same command continues from there"
 
 
 @dataclass(frozen=True)
@@ -213,24 +213,16 @@ class Store:
                 "result": outcome.result,
             }
         ).encode()
-        # Another machine may write the same point into the same folder.
-        part = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.partial")
         try:
             path.parent.mkdir(exist_ok=True)
-            with part.open("xb") as file:
-                file.write(seal(_KIND, body))
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(path)
+            # Another machine may write the same point into the same folder.
+            with write_beside(path) as part:
+                part.write_bytes(seal(_KIND, body))
             self.traceback_path(outcome.point).unlink(missing_ok=True)
         except OSError as error:
-            raise OutputError(
-                f"{path}: can't be written: {reason(error)}",
-                "what was finished before is kept; the same command continues from there",
-            ) from None
-        finally:
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+            raise OutputError(f"{path}: can't be written: {reason(error)}", _CONTINUES) from None
+        except OutputError as error:
+            raise OutputError(str(error), _CONTINUES) from None
 
     def _path(self, point: Point) -> Path:
         return self.folder / point.key[:2] / f"{point.key}.json"
@@ -273,11 +265,10 @@ class Store:
             ) from None
 
     def _tidy(self) -> None:
-        """Remove what writers that were killed left; none writes for an hour."""
+        """Remove what writers that were killed left."""
         for part in self.folder.glob("??/.*.partial"):
-            with contextlib.suppress(FileNotFoundError):
-                if time.time() - part.stat().st_mtime > 3600:
-                    part.unlink()
+            with contextlib.suppress(OSError):
+                remove_left_over_part(part)
 
 
 def _loads(text: str | bytes) -> Any:

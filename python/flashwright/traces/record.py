@@ -40,6 +40,7 @@ from types import FrameType
 from typing import Literal, TypeAlias
 
 from flashwright.support.core import SECTOR_BYTES
+from flashwright.support.files import write_beside
 from flashwright.traces.blktrace import (
     FLUSH,
     READ,
@@ -224,7 +225,7 @@ def record(
     with contextlib.ExitStack() as stack:
         tracefs = stack.enter_context(mounted_tracefs(kernel))
         check_tracer(tracefs, target)
-        part = stack.enter_context(_beside(out))
+        part = stack.enter_context(write_beside(out))
         interrupted = stack.enter_context(_signals_noted())
         with open(part, "wb") as file:
             tracer = stack.enter_context(tracing(tracefs, target))
@@ -232,7 +233,6 @@ def record(
             names = Names(tracefs, kernel.proc)
             stopped, status = _run(tracer, writer, names, seconds, command, interrupted, progress)
             writer.finish()
-        os.replace(part, out)
     return RecordSummary(
         device=Path(device),
         output=out,
@@ -367,13 +367,3 @@ def _signals_noted() -> Iterator[threading.Event]:
 
 
 _ENDING_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-@contextlib.contextmanager
-def _beside(out: Path) -> Iterator[Path]:
-    """A file next to `out` to write into; what is left of it at the end is removed."""
-    part = out.with_name(f".{out.name}.{os.getpid()}.part")
-    try:
-        yield part
-    finally:
-        part.unlink(missing_ok=True)
