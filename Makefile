@@ -110,9 +110,10 @@ generate: build ## Write the reference pages from the code, and the notices of w
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/licences.py
 
-reproduce: build ## All claims of the papers in full size: docs/claims.json, docs/explanation/claims, out/claims.html
+reproduce: build ## All claims of the papers in full size: docs/claims.json, docs/explanation/claims and figures, out/claims.html
 	@mkdir -p out
-	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/explanation/claims --report out/claims.html \
+	$(BIN)/flashwright reproduce --json docs/claims.json --markdown docs/explanation/claims \
+		--paper-page docs/explanation/figures --report out/claims.html \
 		|| test $$? -eq 1
 
 format: venv ## Format all code

@@ -6,6 +6,7 @@ claims may rest on, and *judges* (:func:`claim`), which compare the results of p
 
     experiments/dftl/   paper.toml   who and where
                         claims.toml  id, entry, where, class, says, rule, why
+                        exhibits.toml  every figure and table: what it shows, its claims or why there are none
                         runs.py      @part("comparison", cpu_s=(20, 60)) -> jobs
                         judges.py    @claim("G8", needs="comparison") -> Answer
 """
@@ -13,12 +14,14 @@ claims may rest on, and *judges* (:func:`claim`), which compare the results of p
 from flashwright_papers.claims import (
     Answer,
     Claim,
+    Exhibit,
     Found,
     Job,
     Line,
     Open,
     Plot,
     Setting,
+    Table,
     Verdict,
     claim,
     part,
@@ -31,6 +34,7 @@ from flashwright_papers.session import Reproduction, reproduce
 __all__ = [
     "Answer",
     "Claim",
+    "Exhibit",
     "Found",
     "Job",
     "Judged",
@@ -42,6 +46,7 @@ __all__ = [
     "Reading",
     "Reproduction",
     "Setting",
+    "Table",
     "Verdict",
     "choose",
     "claim",

@@ -11,12 +11,14 @@ from typing import Any, Literal, TypeVar
 __all__ = [
     "Answer",
     "Claim",
+    "Exhibit",
     "Found",
     "Job",
     "Line",
     "Open",
     "Plot",
     "Setting",
+    "Table",
     "Value",
     "Verdict",
     "claim",
@@ -145,6 +147,80 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Exhibit:
+    """A figure, table or procedure of a source.
+
+    Attributes
+    ----------
+    paper : str
+        The folder of its source.
+    name : str
+        What it is asked for by: ``"figure-4.8"``, ``"table-2"``, ``"procedure-3"``.
+    shows : str
+        What it shows, in our words.
+    claims : tuple of str
+        The claims that are judged on what it shows; their plots are ours of it.
+    panels : tuple of str
+        Where these claims have plots of several figures: its own have one of these in their title.
+    drawing : str
+        Of a schematic in place of claims: that there is nothing to compute, and where the mechanism is.
+
+    Examples
+    --------
+    >>> shown = Exhibit("dftl", "table-1", "Access times of flash.", ("G1",))
+    >>> shown.title, shown.command
+    ('Table 1', 'flashwright reproduce dftl/table-1')
+    """
+
+    paper: str
+    name: str
+    shows: str
+    claims: tuple[str, ...] = ()
+    panels: tuple[str, ...] = ()
+    drawing: str = ""
+
+    @property
+    def title(self) -> str:
+        """Its name as people write it."""
+        return self.name.replace("-", " ").capitalize()
+
+    @property
+    def command(self) -> str:
+        """What computes it, or tells that nothing is to be computed."""
+        return f"flashwright reproduce {self.paper}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the source with our values beside those that it prints.
+
+    Attributes
+    ----------
+    title : str
+        What is shown.
+    head : sequence of str
+        Names of the columns.
+    rows : sequence of sequence of str
+        Cells as text, one for each column.
+
+    Raises
+    ------
+    ValueError
+        If a row has more or fewer cells than the head.
+    """
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def __post_init__(self) -> None:
+        """Check that each row has a cell for each column."""
+        for row in self.rows:
+            if len(row) != len(self.head):
+                raise ValueError(f"{self.title}: found {len(row)} cells, expected {len(self.head)}")
+
+
+@dataclass(frozen=True)
 class Line:
     """A line of a plot.
 
@@ -186,6 +262,8 @@ class Plot:
         Values of y that the source prints for the whole figure: level lines with a name.
     points : bool
         Draw points only, where what lies between them means nothing.
+    stacked : bool
+        Draw bars, the lines on top of each other: they have the same x, whole numbers, and no gaps.
     """
 
     title: str
@@ -199,6 +277,7 @@ class Plot:
     ticks: Sequence[tuple[float, str]] = ()
     levels: Sequence[tuple[str, float]] = ()
     points: bool = False
+    stacked: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,6 +296,8 @@ class Answer:
         In place of the claim's, where the paragraph depends on the results.
     plots : sequence of Plot
         The source's figure with our values.
+    tables : sequence of Table
+        The source's table with our values.
     also : mapping of str to Verdict
         What the rule says under other readings of the source that were run too, by their description.
     used : str
@@ -233,6 +314,7 @@ class Answer:
     workload: str = ""
     why: str = ""
     plots: Sequence[Plot] = ()
+    tables: Sequence[Table] = ()
     also: Mapping[str, Verdict] = field(default_factory=dict)
     used: str = ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,12 +17,14 @@ from flashwright.errors import ConfigError
 from flashwright.support.bars import PointsBar
 from flashwright.support.files import check_folder, write_beside
 from flashwright.sweeps.points import Store
-from flashwright_papers import Claim, Paper, Plan, Reproduction, choose, papers
+from flashwright_papers import Claim, Exhibit, Paper, Plan, Reproduction, choose, papers
 from flashwright_papers import reproduce as carry_out
 from flashwright_papers.claims import TOO_SMALL
+from flashwright_papers.figures import paper_pages
 from flashwright_papers.kept import read_kept, renewed
 from flashwright_papers.markdown import pages, verdict_in_full, why_in_full
 from flashwright_papers.pages import claims_page
+from flashwright_papers.planning import exhibits
 
 __all__ = ["reproduce"]
 
@@ -102,6 +104,15 @@ class ReproduceOptions:
             rich_help_panel="Output",
         ),
     ] = None
+    paper_page: Annotated[
+        Path | None,
+        typer.Option(
+            "--paper-page",
+            metavar="FOLDER",
+            help="Write a page for each paper, figure by figure, and a list of all: Markdown and SVG.",
+            rich_help_panel="Output",
+        ),
+    ] = None
     kept: Annotated[
         Path | None,
         typer.Option(
@@ -133,8 +144,9 @@ def reproduce(
     or by construction, never as reproduced.
     """
     output.check()
-    if run.markdown is not None:
-        check_folder(run.markdown)
+    for folder in (run.markdown, run.paper_page):
+        if folder is not None:
+            check_folder(folder)
     wanted = claim or []
     if run.kept is not None:
         # A folder of traces in the environment is for all commands, and not asked for here.
@@ -152,7 +164,7 @@ def reproduce(
         return _status(document)
     if run.list:
         read = papers(run.experiments)
-        return _list(read, choose(read, wanted), output)
+        return _list(read, choose(read, wanted), exhibits(read, wanted), output)
     workers.check()
     try:
         with PointsBar(output.bar) as bar:
@@ -195,9 +207,12 @@ def _pairs(given: Sequence[str]) -> dict[str, str]:
 
 def _put(document: Mapping[str, Any], run: ReproduceOptions, output: ResultOptions) -> None:
     put_json(document, output.json)
-    if run.markdown is not None:
-        for name, text in pages(document).items():
-            with write_beside(run.markdown / name) as part:
+    for folder, write in ((run.markdown, pages), (run.paper_page, paper_pages)):
+        if folder is None:
+            continue
+        for name, text in write(document).items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            with write_beside(folder / name) as part:
                 part.write_text(text, encoding="utf-8")
     put_page(lambda: claims_page(document), output)
 
@@ -212,7 +227,12 @@ def _status(document: Mapping[str, Any]) -> int:
     return 1 if failed else 0
 
 
-def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOptions) -> int:
+def _list(
+    read: Mapping[str, Paper],
+    claims: Sequence[Claim],
+    shown: Sequence[Exhibit],
+    output: ResultOptions,
+) -> int:
     rows = [
         {
             "id": each.id,
@@ -227,7 +247,8 @@ def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOpti
     named = {each.paper: read[each.paper] for each in claims}
     cited = [{"paper": name, "title": of.title, "cited": of.cited} for name, of in named.items()]
     left_open = [(name, each) for name, of in named.items() for each in of.open]
-    put_json({"papers": cited, "claims": rows}, output.json)
+    listed = [asdict(each) for each in shown]
+    put_json({"papers": cited, "exhibits": listed, "claims": rows}, output.json)
     if not output.silent:
         table = page.plain_table(
             page.Column("claim", 100, number=False),
@@ -238,6 +259,7 @@ def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOpti
         for row in rows:
             table.add_row(row["id"], row["name"], row["kind"], row["says"])
         out = page.console()
+        out.print(_listed(shown))
         out.print(table)
         out.print(page.grid([(name, f"{of.cited}: {of.title}") for name, of in named.items()]))
         if left_open:
@@ -252,12 +274,28 @@ def _list(read: Mapping[str, Paper], claims: Sequence[Claim], output: ResultOpti
                 others = ", ".join(map(str, each.others))
                 table.add_row(name, each.name, each.what, str(each.taken), others)
             out.print(table)
-        out.print(f"{len(rows)} claims")
+        out.print(f"{len(shown)} figures and tables, {len(rows)} claims")
     return 0
+
+
+def _listed(shown: Sequence[Exhibit]) -> Any:
+    """Figures and tables, with their claims or that there is nothing to compute."""
+    table = page.plain_table(
+        page.Column("figure or table", 100, number=False),
+        page.Column("shows", 90, number=False),
+        page.Column("claims", 60, number=False),
+    )
+    for each in shown:
+        table.add_row(
+            f"{each.paper}/{each.name}", each.shows, each.drawing or ", ".join(each.claims)
+        )
+    return table
 
 
 def _tell(made: Plan) -> None:
     """Say what is to come."""
+    if not made.claims:
+        return
     left = made.runs - made.kept
     told = f"{units.count(len(made.claims))} claims rest on {units.count(made.runs)} runs"
     if made.kept:
@@ -275,6 +313,15 @@ def _counts(document: Mapping[str, Any]) -> str:
 
 def _show_claims(document: Mapping[str, Any]) -> None:
     out = page.console()
+    claims_of = {each["paper"] for each in document["claims"]}
+    for source in document["sources"]:
+        if source["paper"] in claims_of and len(document["claims"]) > _TOLD_IN_FULL:
+            continue  # a table of many claims is no place for drawings
+        for each in source["exhibits"]:
+            if each["drawing"]:
+                rows = [("shows", each["shows"]), ("nothing to compute", each["drawing"])]
+                out.print(page.grid([(each["name"], source["paper"]), *rows]))
+                out.print()
     claims: list[dict[str, Any]] = document["claims"]
     if len(claims) <= _TOLD_IN_FULL:
         for each in claims:
@@ -299,6 +346,8 @@ def _show_claims(document: Mapping[str, Any]) -> None:
 
 def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
     _show_claims(document)
+    if not found.judged:
+        return
     out = page.console()
     kept = found.runs - found.computed
     out.print(

@@ -76,6 +76,7 @@ class Judged:
             "judged": None,
             "ours": "",
             "plots": (),
+            "tables": (),
             "also": {},
             "used": "",
         }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from flashwright.errors import ConfigError
 from flashwright_papers.claims import TOO_SMALL, Verdict
+from flashwright_papers.judged import plain
 from flashwright_papers.papers import Paper
-from flashwright_papers.session import counts_of
+from flashwright_papers.planning import exhibits
+from flashwright_papers.session import counts_of, sources_of
 
 __all__ = ["read_kept", "renewed"]
 
@@ -56,7 +59,8 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
     -------
     dict
         The document: ``basis``, ``because`` and ``reading`` of each claim are those of its paper's file, and
-        ``verdict`` is what its judgement counts as with them.
+        ``verdict`` is what its judgement counts as with them. Its figures and tables are those that the papers' files
+        list for its claims, with drawings of the papers of which all claims are there.
 
     Raises
     ------
@@ -83,4 +87,13 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
             | {"judged": judged, "verdict": verdict}
         )
     counts = counts_of(each["verdict"] for each in claims)
-    return {**document, "counts": counts, "claims": claims}
+    held = {(each["paper"], each["id"]) for each in claims}
+    whole = {name for name, of in read.items() if all((name, one.id) in held for one in of.claims)}
+    shown = [
+        each
+        for each in exhibits(read)
+        if any((each.paper, id_) in held for id_ in each.claims)
+        or (each.drawing and each.paper in whole)
+    ]
+    sources = [plain(asdict(each)) for each in sources_of(read, shown)]
+    return {**document, "counts": counts, "sources": sources, "claims": claims}

@@ -16,6 +16,8 @@ __all__ = [
     "otherwise",
     "pages",
     "rested_on",
+    "row",
+    "table",
     "verdict_in_full",
     "verdict_of",
     "why_in_full",
@@ -213,27 +215,27 @@ def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[
         "",
         CLASSES,
         "",
-        *_table("paper", "claims", *verdicts),
+        *table("paper", "claims", *verdicts),
     ]
     for name, of in (
         *((f"[{name}]({name}.md)", of) for name, of in by_paper.items()),
         ("**all**", claims),
     ):
         counted = [sum(verdict_of(each) == verdict for each in of) for verdict in verdicts]
-        lines.append(_row(name, str(len(of)), *map(str, counted)))
+        lines.append(row(name, str(len(of)), *map(str, counted)))
     put_in = [each for each in claims if each["verdict"] in (Verdict.FITTED, Verdict.CONSTRUCTION)]
     if put_in:
         lines += ["", "## Agreements that test nothing", ""]
-        lines += _table("claim", "verdict", "by its rule alone", "because")
+        lines += table("claim", "verdict", "by its rule alone", "because")
         lines += [
-            _row(_link(each), verdict_of(each), str(each["judged"]), each["because"])
+            row(_link(each), verdict_of(each), str(each["judged"]), each["because"])
             for each in put_in
         ]
     read = [each for each in claims if each["reading"]]
     if read:
         lines += ["", "## Verdicts that hold under only one reading", ""]
-        lines += _table("claim", "verdict", "only with")
-        lines += [_row(_link(each), verdict_of(each), each["reading"]) for each in read]
+        lines += table("claim", "verdict", "only with")
+        lines += [row(_link(each), verdict_of(each), each["reading"]) for each in read]
     elsewhere = [
         (each, found)
         for each in claims
@@ -242,10 +244,8 @@ def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[
     if elsewhere:
         lines += ["", "## Reproduced under another reading only", ""]
         lines += ["These keep the verdict on the reading that is taken.", ""]
-        lines += _table("claim", "verdict", "its rule is met with")
-        lines += [
-            _row(_link(each), verdict_of(each), "; ".join(found)) for each, found in elsewhere
-        ]
+        lines += table("claim", "verdict", "its rule is met with")
+        lines += [row(_link(each), verdict_of(each), "; ".join(found)) for each, found in elsewhere]
     return "\n".join(lines) + "\n"
 
 
@@ -258,10 +258,10 @@ def _page(name: str, claims: Sequence[Mapping[str, Any]]) -> str:
         "[What the verdicts and classes mean](index.md)",
         "",
     ]
-    lines += _table("claim", "where", "class", "the paper says", "ours", "verdict")
+    lines += table("claim", "where", "class", "the paper says", "ours", "verdict")
     for each in claims:
         lines.append(
-            _row(
+            row(
                 each["id"],
                 f"{each['where']} (`{each['entry']}`)",
                 each["kind"],
@@ -271,9 +271,9 @@ def _page(name: str, claims: Sequence[Mapping[str, Any]]) -> str:
             )
         )
     lines += ["", "## Rules, and what their judges used", ""]
-    lines += _table("claim", "the rule", "judged on", "drive", "workload")
+    lines += table("claim", "the rule", "judged on", "drive", "workload")
     lines += [
-        _row(each["id"], each["rule"], each.get("used", ""), each["drive"], each["workload"])
+        row(each["id"], each["rule"], each.get("used", ""), each["drive"], each["workload"])
         for each in claims
     ]
     differ = [each for each in claims if differs(each)]
@@ -287,10 +287,10 @@ def _page(name: str, claims: Sequence[Mapping[str, Any]]) -> str:
 
 def _left_open(left_open: Sequence[Mapping[str, Any]]) -> str:
     lines = ["", "## What the source leaves open", ""]
-    lines += _table("name", "what", "taken", "others tried", "why")
+    lines += table("name", "what", "taken", "others tried", "why")
     for one in left_open:
         others = ", ".join(map(str, one["others"]))
-        lines.append(_row(f"`{one['name']}`", one["what"], str(one["taken"]), others, one["why"]))
+        lines.append(row(f"`{one['name']}`", one["what"], str(one["taken"]), others, one["why"]))
     return "\n".join(lines) + "\n"
 
 
@@ -298,9 +298,17 @@ def _link(each: Mapping[str, Any]) -> str:
     return f"[{each['id']}]({each['paper']}.md)"
 
 
-def _table(*head: str) -> list[str]:
-    return [_row(*head), _row(*["---"] * len(head))]
+def table(*head: str) -> list[str]:
+    """The head of a table, in two lines of Markdown."""
+    return [row(*head), row(*["---"] * len(head))]
 
 
-def _row(*cells: str) -> str:
+def row(*cells: str) -> str:
+    """A row of a table, as a line of Markdown.
+
+    Examples
+    --------
+    >>> row("one", "two")
+    '| one | two |'
+    """
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from flashwright.report.charts import Chart, Columns, Section, axis, series
+from flashwright.report.charts import Chart, Columns, Section, axis, categories, series
 from flashwright.report.page import Findings, write_findings
 from flashwright.report.tables import Badge, Cell, Table, Tone
 from flashwright_papers.claims import NOT_JUDGED, TOO_SMALL, Verdict
@@ -156,12 +156,15 @@ def _chart(
     each: Mapping[str, Any], number: int, plot: Mapping[str, Any], columns: Columns
 ) -> Chart:
     key = _key(each, number)
+    bars = plot.get(
+        "stacked", False
+    )  # side by side here, where the page has no stacks of categories
     lines = [
         series(
             columns,
             f"{key}.{k}",
             [math.nan if y is None else y for y in line["y"]],
-            x=line["x"],
+            x=None if bars else line["x"],
             name=f"{line['label']} (printed)" if line["paper"] else line["label"],
             colour=k,
             look="published" if line["paper"] else "points" if plot["points"] else "dotted line",
@@ -172,7 +175,9 @@ def _chart(
     scale = {"log": True} if plot["y_log"] else {"zero": True}
     view = {
         "name": "",
-        "x": axis(plot["x"], plot["x_format"], log=plot["x_log"], **ticks),
+        "x": categories(plot["x"], [str(name) for _, name in plot["ticks"]])
+        if bars
+        else axis(plot["x"], plot["x_format"], log=plot["x_log"], **ticks),
         "y": axis(plot["y"], plot["y_format"], **scale),
         "series": lines,
         "levels": [[value, label] for label, value in plot["levels"]],
@@ -182,6 +187,7 @@ def _chart(
         key,
         f"{each['id']}: {plot['title']}",
         html.escape(f"{each['where']}. {each['says']}"),
+        kind="bars" if bars else "lines",
         views=[view],
         badge=Badge(_TONES[verdict], verdict),
     )

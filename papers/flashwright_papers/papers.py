@@ -22,6 +22,7 @@ from flashwright.sweeps.points import Point
 from flashwright_papers.claims import (
     Basis,
     Claim,
+    Exhibit,
     Job,
     Jobs,
     Judge,
@@ -36,6 +37,7 @@ __all__ = ["Paper", "folder_of_papers", "papers", "play"]
 # Papers of any folder are imported under this name: hyphens keep their folders from being packages of their own.
 _PACKAGE = "flashwright_experiments"
 _OURS = Path(__file__).resolve().parent / "experiments"
+_EXHIBIT = {each.name for each in fields(Exhibit)} - {"paper"}
 _REQUIRED = ("id", "entry", "where", "kind", "says", "rule")
 
 
@@ -87,6 +89,8 @@ class Paper:
         What the source leaves open.
     search_divisor : int
         By what a search divides drive, RAM and requests.
+    exhibits : tuple of Exhibit
+        Its figures and tables, in its order.
     """
 
     name: str
@@ -97,6 +101,7 @@ class Paper:
     judges: Mapping[str, Judging]
     open: tuple[Open, ...] = ()
     search_divisor: int = 1
+    exhibits: tuple[Exhibit, ...] = ()
 
 
 def folder_of_papers(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -213,9 +218,49 @@ def _read(folder: Path) -> Paper:
             )
     left_open = tuple(_open(folder, entry) for entry in about.get("open", []))
     divisor = about.get("search-divisor", 1)
+    exhibits = _exhibits(folder, known)
     return Paper(
-        folder.name, about["title"], about["cited"], claims, parts, judges, left_open, divisor
+        folder.name,
+        about["title"],
+        about["cited"],
+        claims,
+        parts,
+        judges,
+        left_open,
+        divisor,
+        exhibits,
     )
+
+
+def _exhibits(folder: Path, known: set[str]) -> tuple[Exhibit, ...]:
+    """The figures and tables that a paper's folder lists, if it lists any."""
+    path = folder / "exhibits.toml"
+    if not path.is_file():
+        return ()
+    found: dict[str, Exhibit] = {}
+    for number, entry in enumerate(_toml(path).get("exhibit", []), 1):
+        where = f"{folder.name}/exhibits.toml: exhibit {entry.get('name', number)}"
+        if not {"name", "shows"} <= set(entry) <= _EXHIBIT:
+            raise ConfigError(
+                f"{where}: found {', '.join(sorted(entry))}, expected name and shows, and of "
+                "claims (with panels) and drawing one",
+                "",
+            )
+        lists = {key: tuple(entry.get(key, ())) for key in ("claims", "panels")}
+        each = Exhibit(folder.name, **{**entry, **lists})
+        if bool(each.claims) == bool(each.drawing):
+            raise ConfigError(
+                f"{where}: found both or neither of claims and drawing, expected one", ""
+            )
+        for id_ in each.claims:
+            if id_ not in known:
+                raise ConfigError(
+                    f"{where}: found the claim {id_}, which no file of {folder.name} has", ""
+                )
+        if each.name in found:
+            raise ConfigError(f"{where}: listed twice", "")
+        found[each.name] = each
+    return tuple(found.values())
 
 
 def _open(folder: Path, entry: Mapping[str, Any]) -> Open:

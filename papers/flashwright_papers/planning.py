@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from flashwright.errors import ConfigError
 from flashwright.sweeps.points import Point, Store
-from flashwright_papers.claims import Claim, Open, Setting, Value
+from flashwright_papers.claims import Claim, Exhibit, Open, Setting, Value
 from flashwright_papers.papers import Paper, Part, points_of
 
-__all__ = ["Plan", "checked_given", "choose", "keys", "needs", "plan"]
+__all__ = ["Plan", "checked_given", "choose", "exhibits", "keys", "needs", "plan"]
 
 
 @dataclass(frozen=True)
@@ -48,39 +48,84 @@ def choose(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Claim]
     read : mapping of str to Paper
         As :func:`papers` gives it.
     wanted : sequence of str
-        Papers (``"dftl"``), entries (``"container-marking/table-4"``) or claims (``"G8"``, ``"dftl/G8"``); all
-        claims if there is none.
+        Papers (``"dftl"``), figures, tables and sections (``"container-marking/table-4"``) or claims (``"G8"``,
+        ``"dftl/G8"``); all claims if there is none. A drawing of a mechanism selects no claim.
 
     Raises
     ------
     ConfigError
-        If a word selects nothing.
+        If there is nothing of that name.
     """
     every = [each for paper in read.values() for each in paper.claims]
     if not wanted:
         return every
+    shown = exhibits(read)
     taken: set[str] = set()
-    for word in wanted:
-        found = [each for each in every if word.lower() in _names(each)]
-        if not found:
-            raise ConfigError(
-                f"wanted: found {word!r}, expected a paper ({', '.join(read)}), PAPER/ENTRY or a claim's id",
-                _meant(word.lower(), every),
-                parameters=["wanted"],
-            )
-        taken |= {each.id for each in found}
+    for word in (each.lower() for each in wanted):
+        named = [each for each in shown if f"{each.paper}/{each.name}" == word]
+        found = {each.id for each in every if word in _names(each)}
+        found |= {id_ for each in named for id_ in each.claims}
+        if not found and not named:
+            raise _unknown(word, read)
+        taken |= found
     return [each for each in every if each.id in taken]
 
 
-def _meant(word: str, every: Sequence[Claim]) -> str:
-    of_papers = sorted({f"{each.paper}/{each.entry}" for each in every if each.entry == word})
-    if of_papers:
-        return f"did you mean {' or '.join(of_papers)}?"
-    known = sorted({name for each in every for name in _names(each)})
-    close = difflib.get_close_matches(word, known, 1)
-    return (
-        f"did you mean {close[0]}?" if close else "`flashwright reproduce --list` names all of them"
-    )
+def exhibits(read: Mapping[str, Paper], wanted: Sequence[str] = ()) -> list[Exhibit]:
+    """The figures and tables that some words select, in the order of their papers.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        As :func:`papers` gives it.
+    wanted : sequence of str
+        As :func:`choose` takes it. A claim or a section selects the figures and tables that rest on its claims.
+
+    Examples
+    --------
+    >>> from flashwright_papers import papers
+    >>> [each.name for each in exhibits(papers(), ["G8", "dftl/figure-1"])]
+    ['figure-1', 'figure-6']
+    """
+    every = [each for paper in read.values() for each in paper.exhibits]
+    words = {each.lower() for each in wanted}
+    if not words:
+        return every
+    named = {(each.paper, each.name) for each in every if f"{each.paper}/{each.name}" in words}
+    named |= {(each.paper, each.name) for each in every if each.paper in words}
+    rest = [each for each in wanted if each.lower() not in read and not _is_exhibit(each, every)]
+    ids = {each.id for each in choose(read, rest)} if rest else set()
+    return [
+        each
+        for each in every
+        if (each.paper, each.name) in named or not ids.isdisjoint(each.claims)
+    ]
+
+
+def _is_exhibit(word: str, every: Sequence[Exhibit]) -> bool:
+    return any(f"{each.paper}/{each.name}" == word.lower() for each in every)
+
+
+def _unknown(word: str, read: Mapping[str, Paper]) -> ConfigError:
+    """That there is nothing of a name, and what there is."""
+    every = [each for paper in read.values() for each in paper.claims]
+    names = [f"{each.paper}/{each.name}" for each in exhibits(read)]
+    names += [f"{each.paper}/{each.entry}" for each in every]
+    paper, slash, _ = word.partition("/")
+    if slash and paper in read:
+        there = dict.fromkeys(each.split("/")[1] for each in names if each.startswith(f"{paper}/"))
+        expected, hint = f"of {paper} {', '.join(there)}, or a claim's id", ""
+    else:
+        expected = f"a paper ({', '.join(read)}), PAPER/ENTRY or a claim's id"
+        of_papers = sorted({each for each in names if each.partition("/")[2] == word})
+        known = sorted({*names, *(name for each in every for name in _names(each))})
+        close = of_papers or difflib.get_close_matches(word, known, 1)
+        hint = (
+            f"did you mean {' or '.join(close)}?"
+            if close
+            else "`flashwright reproduce --list` names all of them"
+        )
+    return ConfigError(f"wanted: found {word!r}, expected {expected}", hint, parameters=["wanted"])
 
 
 def _names(each: Claim) -> set[str]:

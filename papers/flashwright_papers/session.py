@@ -9,6 +9,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from flashwright_papers.claims import (
     TOO_SMALL,
     Answer,
     Claim,
+    Exhibit,
     Open,
     Setting,
     Value,
@@ -33,10 +35,28 @@ from flashwright_papers.claims import (
 )
 from flashwright_papers.judged import Judged, plain
 from flashwright_papers.papers import Paper, papers
-from flashwright_papers.planning import Plan, checked_given, choose, keys, needs, plan
+from flashwright_papers.planning import Plan, checked_given, choose, exhibits, keys, needs, plan
 from flashwright_papers.search import search as search_readings
 
-__all__ = ["Reproduction", "counts_of", "reproduce"]
+__all__ = ["Reproduction", "Source", "counts_of", "reproduce", "sources_of"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A paper and figures and tables of it.
+
+    Attributes
+    ----------
+    paper, title, cited : str
+        Its folder, what it is called, and who wrote it.
+    exhibits : tuple of Exhibit
+        In its order.
+    """
+
+    paper: str
+    title: str
+    cited: str
+    exhibits: tuple[Exhibit, ...]
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,6 +87,8 @@ class Reproduction(Tabular):
         Runs that failed.
     left_open : mapping of str to tuple of Open
         What each paper leaves open.
+    sources : tuple of Source
+        The papers, with the figures and tables that were asked for.
     """
 
     judged: tuple[Judged, ...]
@@ -80,6 +102,7 @@ class Reproduction(Tabular):
     workers: int
     failures: tuple[Outcome, ...] = ()
     left_open: Mapping[str, tuple[Open, ...]] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -146,6 +169,7 @@ class Reproduction(Tabular):
             "open": {
                 name: [plain(asdict(each)) for each in of] for name, of in self.left_open.items()
             },
+            "sources": [plain(asdict(each)) for each in self.sources],
             "claims": self._rows(),
         }
 
@@ -262,6 +286,23 @@ def reproduce(
         workers or cores(),
         tuple(each for each in by_key.values() if each.error is not None),
         {name: read[name].open for name in dict.fromkeys(each.paper for each in claims)},
+        sources_of(read, exhibits(read, wanted)),
+    )
+
+
+def sources_of(read: Mapping[str, Paper], shown: Sequence[Exhibit]) -> tuple[Source, ...]:
+    """The papers of some figures and tables.
+
+    Parameters
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    shown : sequence of Exhibit
+        As :func:`exhibits` gives them.
+    """
+    return tuple(
+        Source(name, read[name].title, read[name].cited, tuple(each))
+        for name, each in groupby(shown, lambda each: each.paper)
     )
 
 

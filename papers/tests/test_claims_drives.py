@@ -63,6 +63,24 @@ def fills(name: str, levels: tuple[float, float, float], mapping: str = "page", 
     return plain | {"in_order_mb_per_s": 250.0, "mapping": mapping} | more
 
 
+def specified() -> list[Row]:
+    table = module("hu_2012.drives_requests_judges").TABLE_4_1
+    columns = ("read_mb_per_s", "write_mb_per_s", "read_us", "write_us")
+    return [
+        {"drive": drive} | {c: 50.0 if v is None else v for c, v in zip(columns, row, strict=True)}
+        for drive, row in table.items()
+    ]
+
+
+def test_table_4_1_takes_bandwidths_and_latencies(read: dict[str, Paper]) -> None:
+    rows = specified()
+    assert verdict(read, "hu-2012", "T4.1", {"drive-table": rows}) is REPRODUCED
+    rows[0]["write_us"] *= 1.4
+    assert verdict(read, "hu-2012", "T4.1", {"drive-table": rows}) is DIRECTION
+    rows[1]["read_mb_per_s"] *= 1.1
+    assert verdict(read, "hu-2012", "T4.1", {"drive-table": rows}) is NOT
+
+
 DRIVES = ("intel-320", "samsung-470", "fusion-iodrive")
 USUAL = {"intel-320": 0.1, "samsung-470": 0.15, "fusion-iodrive": 0.28}
 

@@ -96,11 +96,32 @@ def probed(drive: str, settings: Mapping[str, str] = {}) -> dict[str, Any]:
     }
 
 
+def as_printed(drive: str, way: str, buffer_kib: float | None) -> dict[str, Any]:
+    """Latencies over sizes of a drive with such a buffer, whose pages of 16 KiB cost twice as much the first time."""
+    sizes = list(range(8, 4097, 8))
+    nand = [200.0 + size for size in sizes]
+    held = [buffer_kib is not None and size <= buffer_kib for size in sizes]
+    if way == "read":
+        buffer = [0.5 * each if h else each for each, h in zip(nand, held, strict=True)]
+    else:
+        buffer = [0.1 * size if h else 200.0 + size for size, h in zip(sizes, held, strict=True)]
+    row = {"drive": drive, "way": way, "size_kib": sizes, "nand": nand, "buffer": buffer}
+    return row | {"drive_s": 1.0}
+
+
 def section_4() -> Rows:
     ratios = ((0.5, 0.5), (1, 1.0), (2, 1.0))
     return {
         "probes": [probed(drive) for drive in judges.DRIVES],
         "other-kinds": [probed(drive, runs.OTHER_KINDS[drive]) for drive in judges.DRIVES],
+        "procedures": [
+            as_printed(drive, way, size)
+            for drive in judges.DRIVES
+            for way, size in (
+                ("read", judges.READ_BUFFERS[drive][0]),
+                ("write", judges.WRITE_BUFFERS[drive]),
+            )
+        ],
         "write-latency": [{"drive": "ssd-a", "step_kib": 2, "mean_ns": [1e5, 2e5]}],
         "write-orders": [
             {
@@ -145,6 +166,25 @@ def test_a_parameter_that_is_missed_is_told() -> None:
 
     rows["other-kinds"][0]["found"]["buffer-kind"]["value"] = "buffer"
     assert verdict("K7", rows) is DIRECTION
+
+
+@pytest.mark.parametrize(("name", "way"), [("K4", "read"), ("K5", "write")])
+def test_procedures_as_printed_are_judged_beside_the_probes(name: str, way: str) -> None:
+    def also(rows: Rows) -> Verdict:
+        judging = PAPER.judges[name]
+        answer = judging.judge({need: rows[need] for need in judging.needs})
+        assert isinstance(answer, Answer) and answer.verdict is GOOD
+        assert len(answer.plots) == 8
+        [verdict] = answer.also.values()
+        return verdict
+
+    rows = section_4()
+    assert also(rows) is GOOD
+    at = next(n for n, row in enumerate(rows["procedures"]) if row["way"] == way)
+    rows["procedures"][at] = as_printed("ssd-a", way, 64)
+    assert also(rows) is NOT
+    rows["procedures"][at] = as_printed("ssd-a", way, None)
+    assert also(rows) is NOT
 
 
 def test_a_probe_that_cannot_tell_is_not_one_that_finds_none() -> None:

@@ -235,9 +235,8 @@ def test_choosing(folder: Path) -> None:
     read = papers(folder.parent)
     for word in (folder.name, f"{folder.name}/figure-1", "t1", f"{folder.name}/T1"):
         assert choose(read, [word])[0].id == "T1"
-    with pytest.raises(ConfigError, match="figure1', expected a paper") as error:
+    with pytest.raises(ConfigError, match=r"figure1', expected of .* figure-1, section-2, or a cl"):
         choose(read, ["T1", f"{folder.name}/figure1"])
-    assert error.value.hint == f"did you mean {folder.name}/figure-1?"
     with pytest.raises(ConfigError) as error:
         choose(read, ["figure-1"])
     assert error.value.hint == f"did you mean {folder.name}/figure-1?"

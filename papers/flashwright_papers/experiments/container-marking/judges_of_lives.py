@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from flashwright import Ssd
-from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
+from flashwright_papers import Answer, Found, Line, Plot, Table, Verdict, claim
 
 from .judging import MARKINGS, Amplification, U, ordering, points, readings, reductions
 from .runs import D30, D70, FIFO, LIVES_AT, SKEWED, WINDOWED, Z80, Z95
@@ -162,4 +162,14 @@ def m17(found: Found) -> Answer:
     return Answer(
         Verdict.of(list(ours.values()) == printed),
         ", ".join(f"{name} {value}" for name, value in ours.items()) + ".",
+        tables=[
+            Table(
+                "Table II",
+                ("parameter", "printed", "ours"),
+                [
+                    (name, str(value), str(own))
+                    for (name, own), value in zip(ours.items(), printed, strict=True)
+                ],
+            )
+        ],
     )

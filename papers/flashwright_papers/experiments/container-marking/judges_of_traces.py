@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from flashwright_papers import Answer, Found, Line, Plot, Table, Verdict, claim
 
 from .judging import MARKINGS, PER_LIST_USED
 from .runs import EACH_LIST, FIFO, PER_LIST, TRACES, WINDOWED
@@ -35,8 +38,9 @@ def m13(found: Found) -> Answer:
         for name, row in rows.items()
     ]
     ours = (f"Traces and heads: {'; '.join(told)}" if told else "No trace given") + "."
+    tables = [table_iii(found["table-3"])]
     if not TABLE_III.keys() <= rows.keys():
-        return Answer(Verdict.UNTESTABLE, ours, "Heads of real traces, if any")
+        return Answer(Verdict.UNTESTABLE, ours, "Heads of real traces, if any", tables=tables)
 
     def near(value: float, printed: float) -> bool:
         return abs(value / printed - 1) <= 0.02
@@ -57,9 +61,23 @@ def m13(found: Found) -> Answer:
         )
         for name, printed in TABLE_III.items()
     }
-    return Answer(
-        Verdict.of(all(fine.values()), direction=any(fine.values())), ours, "The real traces"
-    )
+    verdict = Verdict.of(all(fine.values()), direction=any(fine.values()))
+    return Answer(verdict, ours, "The real traces", tables=tables)
+
+
+def table_iii(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """What the report prints, and the same of the traces and heads that are there."""
+    columns = ("read_percent", "write_pages", "inter_arrival_ms")
+    cells = [
+        (f"{name}, printed", f"{count:,}", *(f"{value:g}" for value in row))
+        for name, (count, *row) in TABLE_III.items()
+    ]
+    cells += [
+        (f"{row['trace']}, ours", f"{row['requests']:,}", *(f"{row[c]:.2f}" for c in columns))
+        for row in rows
+    ]
+    head = ("trace", "requests", "reads, %", "mean size, pages of 4 KiB", "ms between arrivals")
+    return Table("Table III", head, cells)
 
 
 def table_iv(found: Found) -> tuple[dict[str, dict[str, float]], str]:

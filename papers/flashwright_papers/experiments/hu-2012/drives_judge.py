@@ -66,8 +66,9 @@ def fill_plot(
     """Bandwidth over data written, a line a range, as in Figures 4.1 and 4.4."""
     x, y = ("early_written", "early_mb_per_s") if early else ("written", "mb_per_s")
     whole = row["curves"][-1]
+    named = f"{NAMES[row['drive']]}{', until full' if early else ''}"
     return Plot(
-        title or NAMES[row["drive"]],
+        title or named,
         WRITTEN,
         "bandwidth (MB/s)",
         [Line(reserved(curve["range"]), curve[x], curve[y]) for curve in row["curves"]],

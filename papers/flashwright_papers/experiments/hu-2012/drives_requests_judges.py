@@ -2,12 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
+from flashwright_papers import Answer, Found, Line, Plot, Table, Verdict, claim
 
 from .drives_judge import NAMES, PAGE_MAPPED, SHORT, WRITTEN, Row, per_cent, reserved
+
+# Table 4.1: MB/s of reads and writes, and their latencies in us where it has them.
+TABLE_4_1 = {
+    "intel-320": (270, 220, 75, 90),
+    "samsung-470": (250, 220, None, None),
+    "ocz-vertex-3": (280, 260, 50, 16),
+    "fusion-iodrive": (735, 510, 10, 7),
+}
+COLUMNS_4_1 = {
+    "read_mb_per_s": "reads, MB/s",
+    "write_mb_per_s": "writes, MB/s",
+    "read_us": "read, us",
+    "write_us": "write, us",
+}
+
+
+@claim("T4.1", needs="drive-table")
+def t4_1(found: Found) -> Answer:
+    """Bandwidths within 5 %, latencies within 30 %."""
+    rows = {row["drive"]: row for row in found["drive-table"]}
+    off = {
+        (drive, column): rows[drive][column] / printed - 1
+        for drive, row in TABLE_4_1.items()
+        for column, printed in zip(COLUMNS_4_1, row, strict=True)
+        if printed is not None
+    }
+    far = {at: value for at, value in off.items() if abs(value) > (0.05 if "mb" in at[1] else 0.3)}
+    cells = []
+    for drive, row in TABLE_4_1.items():
+        cells.append((f"{NAMES[drive]}, printed", *("N/A" if v is None else str(v) for v in row)))
+        cells.append((f"{NAMES[drive]}, ours", *(f"{rows[drive][c]:.3g}" for c in COLUMNS_4_1)))
+    missed = ", ".join(
+        f"{SHORT[drive]} {COLUMNS_4_1[column].split(',')[0]} {rows[drive][column]:.3g} "
+        f"{COLUMNS_4_1[column].split()[-1]} ({value:+.0%})".replace("%", " %")
+        for (drive, column), value in far.items()
+    )
+    return Answer(
+        Verdict.of(not far, direction=not any("mb" in column for _, column in far)),
+        f"{len(off) - len(far)} of {len(off)} figures as printed; not: {missed or 'none'}",
+        tables=[Table("Table 4.1", ("drive", *COLUMNS_4_1.values()), cells)],
+    )
 
 
 def reads_of(found: Found) -> dict[str, dict[float, Row]]:
@@ -33,6 +74,30 @@ def density_plot(name: str, each: Row) -> Plot:
             for phase, row in enumerate(each["density_per_ms"], 1)
         ],
     )
+
+
+def response_plot(name: str, each: Row) -> Plot:
+    """Mean and deviation of reads' responses over data written, as in Figures 4.6 to 4.8."""
+    phases = [n + 0.5 for n in range(len(each["mean_ms"]))]
+    return Plot(
+        f"{NAMES[name]}, {reserved(each['range'])}: over data written",
+        WRITTEN,
+        "response of reads (ms)",
+        [
+            Line("mean", each["written"], each["response_ms"]),
+            Line("mean of each capacity", phases, each["mean_ms"]),
+            Line("deviation of each capacity", phases, each["deviation_ms"]),
+        ],
+    )
+
+
+def response_plots(reads: Mapping[str, Row]) -> list[Plot]:
+    """Both plots of each drive."""
+    return [
+        plot
+        for name, each in reads.items()
+        for plot in (response_plot(name, each), density_plot(name, each))
+    ]
 
 
 @claim("D4.8", needs="drive-reads")
@@ -62,7 +127,7 @@ def stable(found: Found, drives: Sequence[str]) -> Answer:
             f"{slashed(each['deviation_ms'], 2)} ms, distance {max(each['distance']):.2f}"
             for name, each in reads.items()
         ),
-        plots=[density_plot(name, each) for name, each in reads.items()],
+        plots=response_plots(reads),
     )
 
 
@@ -90,7 +155,7 @@ def unpredictable(found: Found, drives: Sequence[str]) -> Answer:
             f"{per_cent(each['far_share'])} %"
             for name, each in reads.items()
         ),
-        plots=[density_plot(name, each) for name, each in reads.items()],
+        plots=response_plots(reads),
     )
 
 

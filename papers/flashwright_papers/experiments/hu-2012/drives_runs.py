@@ -178,6 +178,52 @@ def drive_spare(setting: Setting) -> list[Job]:
     ]
 
 
+# Table 4.1 ------------------------------------------------------------------------------------------
+
+# Its latencies of these two are the inverse of their requests a second.
+BY_REQUESTS = (LOG_BLOCK, "fusion-iodrive")
+MANY = 128  # requests outstanding, where they are counted
+IN_ORDER, SMALL = 128 << 10, 4 << 10  # bytes
+
+
+def specified(name: str, per_cent: float, requests: int) -> Row:
+    """Bandwidths in order, and latencies of 4 KiB at random, as table 4.1 gives them."""
+    ssd = drive(name, per_cent)
+    rng = np.random.default_rng(SEED)
+
+    def mb_per_s(target: Target, kind: str) -> float:
+        places = np.arange(requests) * IN_ORDER % (target.capacity_bytes // IN_ORDER * IN_ORDER)
+        times = target.play(kind, places, IN_ORDER, depth=32)  # type: ignore[arg-type]
+        return requests * IN_ORDER * 1e3 / times.duration_ns
+
+    def latency_us(target: Target, kind: str) -> float:
+        places = rng.integers(0, target.capacity_bytes // SMALL, requests) * SMALL
+        if name in BY_REQUESTS:
+            times = target.play(kind, places, SMALL, depth=MANY)  # type: ignore[arg-type]
+            return float(times.duration_ns) / requests / 1e3
+        times = target.play(kind, places, SMALL)  # type: ignore[arg-type]
+        return float((times.ended_ns - times.submitted_ns).mean()) / 1e3
+
+    with Target(ssd, seed=SEED) as target:
+        found = {"write_mb_per_s": mb_per_s(target, "write")}
+        target.fill()
+        found["read_mb_per_s"] = mb_per_s(target, "read")
+        found["read_us"] = latency_us(target, "read")
+    with Target(ssd, seed=SEED) as target:
+        found["write_us"] = latency_us(target, "write")
+    return {"drive": name} | found
+
+
+@part("drive-table", cpu_s=(2, 8))
+def drive_table(setting: Setting) -> list[Job]:
+    """The four drives."""
+    given = {
+        "per_cent": PER_CENT_QUICK if setting.quick else PER_CENT,
+        "requests": 1_000 if setting.quick else 5_000,
+    }
+    return [Job(specified, {"name": name} | given, name) for name in (*PAGE_MAPPED, LOG_BLOCK)]
+
+
 # Reads among writes ---------------------------------------------------------------------------------
 
 

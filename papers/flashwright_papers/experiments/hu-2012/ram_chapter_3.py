@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
 
@@ -22,6 +22,7 @@ from .ram_judge import (
     ratio,
     shares_plot,
     span,
+    writes_plot,
 )
 from .ram_play import (
     EXCHANGE,
@@ -69,12 +70,13 @@ def erases_figure(runs: Runs) -> list[Plot]:
     return figure(runs)[:1]
 
 
-def shares_figure(*parts: tuple[str, str]) -> Rule:
-    """Plots of figures 3.11 to 3.15: shares of the writes, by what they are for."""
+def shares_figure(*parts: tuple[str, str]) -> Callable[[Runs], list[Plot]]:
+    """Figures 3.11 to 3.15: the writes by what they are for, and the shares that a claim is on."""
 
     def plots(runs: Runs) -> list[Plot]:
         name = f"Figure {WRITES[runs.workload]}"
-        return [shares_plot(runs, name, what, label, SCHEMES) for what, label in parts]
+        shares = [shares_plot(runs, name, what, label, SCHEMES) for what, label in parts]
+        return [writes_plot(runs, name, SCHEMES), *shares]
 
     return plots
 

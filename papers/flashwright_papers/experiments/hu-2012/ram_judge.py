@@ -286,6 +286,38 @@ def absolute(
     )
 
 
+PURPOSES = {
+    "data": "data",
+    "gc": "cleaning, merging and padding",
+    "translation": "translation pages",
+}
+
+
+def writes_plot(runs: Runs, figure: str, schemes: Sequence[str]) -> Plot:
+    """Figures 3.11 to 3.15: a bar a scheme and size of RAM, of what the writes to flash are for."""
+    bars = [
+        (ram, scheme)
+        for ram in runs.sizes(*schemes)
+        for scheme in schemes
+        if (scheme, ram) in runs.rows
+    ]
+    return Plot(
+        f"{figure}: writes by purpose, {runs.label}",
+        "RAM (MiB), scheme",
+        "writes to flash (pages)",
+        [
+            Line(
+                label,
+                range(len(bars)),
+                [runs.of(scheme, ram, f"programs_{what}") for ram, scheme in bars],
+            )
+            for what, label in PURPOSES.items()
+        ],
+        ticks=[(at, f"{ram:g} {NAMES[scheme]}") for at, (ram, scheme) in enumerate(bars)],
+        stacked=True,
+    )
+
+
 def shares_plot(runs: Runs, figure: str, what: str, label: str, schemes: Sequence[str]) -> Plot:
     """Shares of the writes to flash over RAM."""
 

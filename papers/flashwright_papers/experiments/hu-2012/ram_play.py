@@ -197,6 +197,9 @@ def tell(path: Path, blocks: int, requests: int) -> None:
 # ---- what whole traces and heads hold
 
 
+DOTS = (150, 100)  # spots of figure 2.1 across and up: as fine as a column of print
+
+
 def statistics(trace: str, path: str, whole: bool) -> dict[str, Any]:
     """The columns of table 2.2 of a real trace."""
     kind = (WHOLE[trace] if whole else HEADS[trace])[0]
@@ -220,6 +223,13 @@ def clusters(trace: str, path: str) -> dict[str, Any]:
     blocks = writes["first_sector"].to_numpy() // (BLOCK_PAGES * 8)
     counts = np.sort(np.unique(blocks, return_counts=True)[1])[::-1]
     shares = np.cumsum(counts) / counts.sum()
+    # Figure 2.1 has a dot a request; here those that fall on the same spot of the drawing are one.
+    sectors = table["first_sector"].to_numpy().astype(np.float64)
+    across, up = (
+        np.arange(len(sectors)) * DOTS[0] // len(sectors),
+        sectors * DOTS[1] // (sectors.max() + 1),
+    )
+    dots = np.unique(np.column_stack([across, up]), axis=0)
     at = np.unique(np.linspace(1, len(counts), 60).round().astype(int))
     top = max(1, round(len(counts) / 100))
     return {
@@ -230,6 +240,8 @@ def clusters(trace: str, path: str) -> dict[str, Any]:
         "share_of_ten": float(shares[min(10 * top, len(counts)) - 1]),
         "share_of_blocks": [float(n / len(counts)) for n in at],
         "share_of_writes": [float(shares[n - 1]) for n in at],
+        "requests": (dots[:, 0] * len(sectors) / DOTS[0]).round().tolist(),
+        "gib": (dots[:, 1] * sectors.max() * 512 / 2**30 / DOTS[1]).round(3).tolist(),
     }
 
 

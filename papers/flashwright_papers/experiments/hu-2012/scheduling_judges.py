@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
@@ -185,28 +186,28 @@ def best(rows: Sequence[Row]) -> str:
     )
 
 
+SHOWN_BARS = {"mb_per_s": "bandwidth [MB/s]", "response_ms": "mean response [ms]"}
+
+
 def zone_plots(
     rows: Sequence[Row], workload: str, figure: str, ways: Sequence[str] = WAYS
 ) -> list[Plot]:
-    """Bandwidth by the number of zones, noop in front."""
+    """Bandwidth (a) and mean response (b) by the number of zones, noop in front."""
     plots = []
-    for way in ways:
-        found = cells(rows, workload)
+    found = cells(rows, workload)
+    for way, (key, y) in product(ways, SHOWN_BARS.items()):
         counts = [bar["zones"] for bar in bars_of(found[0], way)]
         lines = [
             Line(
                 f"{cell['outstanding']} outstanding",
                 list(range(len(counts) + 1)),
-                [
-                    base_of(cell, "noop")["mb_per_s"],
-                    *(bar["mb_per_s"] for bar in bars_of(cell, way)),
-                ],
+                [base_of(cell, "noop")[key], *(bar[key] for bar in bars_of(cell, way))],
             )
             for cell in found
         ]
         plots.append(
             Plot(
-                f"{name_of(workload)}, {way} of each zone: as {figure}", "scheduler, zones", "bandwidth [MB/s]", lines,
+                f"{name_of(workload)}, {way} of each zone: as {figure}", "scheduler, zones", y, lines,
                 ticks=list(enumerate(["noop", *map(str, counts)])), points=True,
             )
         )  # fmt: skip

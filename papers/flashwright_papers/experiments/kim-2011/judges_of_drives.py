@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
-from flashwright_papers import Answer, Line, Plot, Verdict, claim
+from flashwright_papers import Answer, Line, Plot, Table, Verdict, claim
 from flashwright_papers import Found as Rows
 
 from .judging import KIB, LITTLE, THREE, Row, letter, mostly, title
@@ -214,7 +215,65 @@ def curves_of(row: Row, parameter: str, names: Sequence[tuple[str, str]], figure
     )  # fmt: skip
 
 
-@claim("K4", needs="probes")
+# A read is served by the buffer where Buffer takes less than this part of what NAND takes.
+SERVED = 0.97
+
+
+# A write no longer fits the buffer where Buffer takes so many times what a write one step smaller takes. A clustered
+# page more takes twice as long, with a buffer or without one.
+JUMP = 3
+
+
+POINTS = 64  # of a line that is drawn
+
+
+class AsPrinted:
+    """What procedures 3 and 4 or 5 and 6, as they are printed, say of a drive's buffer."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        sizes, buffer = row["size_kib"], row["buffer"]
+        self.step = sizes[1] - sizes[0]
+        self.size_kib: float | None
+        if row["way"] == "read":
+            pairs = zip(sizes, row["nand"], buffer, strict=True)
+            served = [size for size, nand, again in pairs if again < SERVED * nand]
+            self.size_kib = max(served, default=None)
+        else:
+            jumps = (
+                size for size, (a, b) in zip(sizes, pairwise(buffer), strict=False) if b > JUMP * a
+            )
+            self.size_kib = next(jumps, None)
+
+    def plot(self, procedures: str) -> Plot:
+        """Both curves, thinned."""
+        every = max(1, len(self.row["size_kib"]) // POINTS)
+        x = [size * KIB for size in self.row["size_kib"][::every]]
+        return Plot(
+            f"{title(self.row['drive'])}: {procedures} as printed", f"size of {self.row['way']} requests", "latency",
+            [Line(label, x, self.row[name][::every]) for name, label in (("nand", "NAND"), ("buffer", "Buffer"))],
+            x_format="bytes", y_format="ns",
+        )  # fmt: skip
+
+
+def as_printed(rows: Sequence[Row], way: str) -> dict[str, AsPrinted]:
+    """By drive."""
+    return {row["drive"]: AsPrinted(row) for row in rows if row["way"] == way}
+
+
+def sizes_as_printed(found: Mapping[str, AsPrinted]) -> str:
+    """What they found, in words."""
+    return ", ".join(
+        f"{letter(drive)} {'none' if each.size_kib is None else f'{each.size_kib:,} KiB'}"
+        for drive, each in found.items()
+    )
+
+
+PROBED = "our probes, which narrow the size down"
+PRINTED = "the procedures as printed, in steps of a size"
+
+
+@claim("K4", needs=("probes", "procedures"))
 def k4(rows: Rows) -> Answer:
     """The read buffer and its least request within a step of 1 KB."""
     probes = by_drive(rows["probes"])
@@ -230,14 +289,22 @@ def k4(rows: Rows) -> Answer:
         if found_kib(row, "read-buffer-least") is not None
     )
     names = (("first read", "NAND"), ("same read again", "Buffer"))
+    printed = as_printed(rows["procedures"], "read")
+    agree = [near(each.size_kib, READ_BUFFERS[d][0], each.step) for d, each in printed.items()]
     return Answer(
         Verdict.of(all(right), mostly(right)),
-        f"found {sizes_told(probes, 'read-buffer')}; {least}",
-        plots=[curves_of(row, "read-buffer", names, "Figure 6") for row in probes.values()],
+        f"found {sizes_told(probes, 'read-buffer')}; {least}. Procedures 3 and 4 as printed: "
+        f"{sizes_as_printed(printed)}",
+        plots=[
+            *(curves_of(row, "read-buffer", names, "Figure 6") for row in probes.values()),
+            *(each.plot("Procedures 3 and 4") for each in printed.values()),
+        ],
+        also={PRINTED: Verdict.of(all(agree), mostly(agree))},
+        used=PROBED,
     )
 
 
-@claim("K5", needs="probes")
+@claim("K5", needs=("probes", "procedures"))
 def k5(rows: Rows) -> Answer:
     """The write buffer within a step of 1 KB; on D none, or no conclusion."""
     probes = by_drive(rows["probes"])
@@ -245,10 +312,17 @@ def k5(rows: Rows) -> Answer:
         near(found_kib(row, "write-buffer"), WRITE_BUFFERS[drive]) for drive, row in probes.items()
     ]
     names = (("buffer full", "NAND"), ("buffer emptied", "Buffer"))
+    printed = as_printed(rows["procedures"], "write")
+    agree = [near(each.size_kib, WRITE_BUFFERS[d], each.step) for d, each in printed.items()]
     return Answer(
         Verdict.of(all(right), mostly(right)),
-        f"found {sizes_told(probes, 'write-buffer')}",
-        plots=[curves_of(row, "write-buffer", names, "Figure 7") for row in probes.values()],
+        f"found {sizes_told(probes, 'write-buffer')}. Procedures 5 and 6 as printed: {sizes_as_printed(printed)}",
+        plots=[
+            *(curves_of(row, "write-buffer", names, "Figure 7") for row in probes.values()),
+            *(each.plot("Procedures 5 and 6") for each in printed.values()),
+        ],
+        also={PRINTED: Verdict.of(all(agree), mostly(agree))},
+        used=PROBED,
     )
 
 
@@ -307,6 +381,28 @@ def k7(rows: Rows) -> Answer:
     return Answer(
         Verdict.of(all(right), mostly(right)),
         f"as configured in {sum(right)} of {len(right)}; prefetching and kind found: {'; '.join(words)}",
+        tables=[
+            Table(
+                "Table 3",
+                (
+                    "drive",
+                    "prefetching, printed",
+                    "found",
+                    "write buffer or cache, printed",
+                    "found",
+                ),
+                [
+                    (
+                        title(row["drive"]),
+                        "no",
+                        str(row["found"]["prefetch"]["value"]),
+                        "buffer",
+                        str(row["found"]["buffer-kind"]["value"] or "none"),
+                    )
+                    for row in rows["probes"]
+                ],
+            )
+        ],
     )
 
 

@@ -22,6 +22,7 @@ from .play import (
     table_1,
     write_latency,
 )
+from .procedures import buffers
 
 PROBES = (
     "clustered-page",
@@ -152,6 +153,24 @@ def probes_jobs(setting: Setting) -> list[Job]:
         )
         for drive in DRIVES
     ]
+
+
+@part("procedures", cpu_s=(15, 75))
+def procedures(setting: Setting) -> list[Job]:
+    """Procedures 3 to 6 on the four drives, a size a KiB; reads of SSD-C up to 4,096 KiB, every fourth."""
+    listed = []
+    for drive in DRIVES:
+        for way, again in (("read", 1), ("write", 3)):
+            most, step = (4096, 4) if (drive, way) == ("ssd-c", "read") else (1024, 1)
+            step *= 16 if setting.quick else 1
+            given = {
+                "drive": drive,
+                "way": way,
+                "sizes_kib": list(range(step, most + 1, step)),
+                "again": again,
+            }
+            listed.append(Job(buffers, given, f"{drive}, {way}s as printed"))
+    return listed
 
 
 @part("other-kinds", cpu_s=(4, 6))
