@@ -313,7 +313,7 @@ class Moment:
     def _wrong(self, cpu_s: float) -> str:
         status, err = self.process.returncode, (self.folder / "err").read_text()
         # Done before it came; our line; or the interpreter itself, which had not begun with us.
-        is_ours = "flashwright" in err or "note: " in err or "error: " in err
+        is_ours = ("flashwright" in err or "note: " in err) and "init_import_site" not in err
         expected = (
             (0, STATUS[self.number]) if is_ours else (0, 1, -self.number, STATUS[self.number])
         )

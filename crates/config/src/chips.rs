@@ -202,7 +202,7 @@ impl BlockLayout {
     /// ```
     #[must_use]
     pub fn unit(&self) -> u32 {
-        self.per_page * self.planes * self.bits_together
+        self.per_page.saturating_mul(self.planes).saturating_mul(self.bits_together)
     }
 
     /// Units of data in a row of units over the dies; parity takes the rest.
@@ -222,7 +222,8 @@ impl BlockLayout {
             per_page: g.units_per_page(),
             planes: if together { g.planes_per_die } else { 1 },
             bits_together,
-            dies: if g.superblock == Superblock::Drive { g.channels * g.dies_per_channel } else { 1 },
+            // Too many are told by those who check the geometry.
+            dies: if g.superblock == Superblock::Drive { g.channels.saturating_mul(g.dies_per_channel) } else { 1 },
             parity_dies: g.parity_dies,
         }
     }
@@ -233,7 +234,7 @@ impl BlockLayout {
         let in_row = u64::from(self.units_in_row());
         rows.checked_mul(in_row)?
             .checked_mul(u64::from(self.per_page))?
-            .checked_mul(u64::from(self.planes * self.bits_together))
+            .checked_mul(u64::from(self.planes) * u64::from(self.bits_together))
     }
 }
 
@@ -389,6 +390,10 @@ mod tests {
             (&["chips.programming=one-shot"], "expected geometry.bits-per-cell of 2 or more"),
             (&["geometry.parity-dies=3", "geometry.superblock=drive"], "a divisor of 8 dies"),
             (&["geometry.superblock=drive", "geometry.pages-per-block=60000"], "at most 65,535"),
+            (
+                &["geometry.superblock=drive", "geometry.channels=65536", "geometry.dies-per-channel=65537"],
+                "geometry.channels: found 65536, expected 1 to",
+            ),
             (&["geometry.mapping-unit=512 B"], "chips.write-ram: found 0 B, expected at least 8 KiB"),
             (&["geometry.mapping-unit=512 B", "chips.write-ram=1 MiB", "chips.copyback=true"], "chips.copyback"),
             (&["chips.copy-ram=512 B"], "chips.copy-ram: found 512 B, expected 0 B, or at least 4 KiB"),

@@ -44,8 +44,8 @@ pub trait Known {
 const CHUNK_MAX: usize = 64 << 10;
 /// The most chunks without data in a row that end no reply: those of a reply without end.
 const IDLE_MAX: u32 = 1 << 16;
-/// The most of an error's words that is kept, in bytes: as much as the protocol allows for a text.
-const WORDS_MAX: usize = 4096;
+/// The most of an error's words that is kept, in bytes: the protocol allows 4,096, of which people read no line.
+const WORDS_MAX: usize = 1024;
 const OFFSET_HOLE: u16 = 2;
 const ERROR_BIT: u16 = 1 << 15;
 
