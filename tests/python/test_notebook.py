@@ -298,11 +298,6 @@ def test_a_bar_takes_what_every_call_tells(ssd: Ssd, notebook: list[_Handle]) ->
     assert [text.rpartition(" ")[2] for text in shown] == ["50%", "75%", "50%", "25%", "50%", ""]
     assert "depth=8: settling" in shown[0] and "clustered-page" in shown[1]
     assert "a point" in shown[2] and "fills" in shown[3]
-        "depth=8: settling" in shown[0]
-        and "clustered-page" in shown[1]
-        and "a point" in shown[2]
-        and "fills" in shown[3]
-    )
 
 
 def test_a_bar_outside_of_a_notebook_is_silent_where_nobody_watches(
