@@ -4,8 +4,8 @@
 
 Each part is a command as people type it, in a folder of its own. Processor time is that of the process and of those
 that it began; memory is the largest of them. With ``--against`` another build plays the same by turns, so that whatever
-else the machine does hits both alike, and the ratio of each round is taken; an option that the other build lacks ends
-the part. Medians of all rounds are printed.
+else the machine does hits both alike, and the ratio of each round is taken; a part that it can't play
+has no figure. Medians of all rounds are printed.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def cost(part: Part, program: Path) -> Cost:
 
     Raises
     ------
-    SystemExit
+    RuntimeError
         If one of its commands fails.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -137,10 +137,19 @@ def cost(part: Part, program: Path) -> Cost:
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
             if process.returncode:
-                raise SystemExit(f"{part.name}: {program} {' '.join(words)}: {said}")
+                raise RuntimeError(f"{program} {' '.join(words)}: {said}")
             cpu += used.ru_utime + used.ru_stime
             memory = max(memory, used.ru_maxrss / 1024)
         return Cost(cpu, time.monotonic() - began, memory)
+
+
+def cost_of_other(part: Part, program: Path) -> Cost | None:
+    """As :func:`cost`; None where the other build knows one of the commands not."""
+    try:
+        return cost(part, program)
+    except RuntimeError as error:
+        print(f"note: {part.name}: {str(error).strip()}", file=sys.stderr)
+        return None
 
 
 def main() -> None:
@@ -154,32 +163,33 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     parts = [part for part in PARTS if not given.only or part.name in given.only]
-    programs = [PROGRAM, *([given.against] if given.against else [])]
-    found: dict[str, list[list[Cost]]] = {part.name: [] for part in parts}
+    found: dict[str, list[tuple[Cost, Cost | None]]] = {part.name: [] for part in parts}
     for _ in range(given.rounds):
         for part in parts:
-            found[part.name].append([cost(part, program) for program in programs])
-    heads = ["part", "CPU s", "wall s", "MiB"] + (
-        ["CPU s, other", "ratio"] if given.against else []
-    )
+            other = cost_of_other(part, given.against) if given.against else None
+            found[part.name].append((cost(part, PROGRAM), other))
+    heads = ["part", "CPU s", "wall s", "MiB"]
+    heads += ["CPU s, other", "other over this"] if given.against else []
     print("| " + " | ".join(heads) + " |\n" + "| --- " * len(heads) + "|")
     for name, rounds in found.items():
-        own = [costs[0] for costs in rounds]
+        own = [one for one, _ in rounds]
         cells = [
             name,
             f"{statistics.median(each.cpu_s for each in own):.2f}",
             f"{statistics.median(each.wall_s for each in own):.2f}",
             f"{statistics.median(each.memory_mib for each in own):.0f}",
         ]
+        both = [(one.cpu_s, other.cpu_s) for one, other in rounds if other is not None]
         if given.against:
             cells += [
-                f"{statistics.median(costs[1].cpu_s for costs in rounds):.2f}",
-                f"{statistics.median(costs[1].cpu_s / costs[0].cpu_s for costs in rounds):.2f}",
+                f"{statistics.median(other for _, other in both):.2f}" if both else "-",
+                f"{statistics.median(other / one for one, other in both):.2f}" if both else "-",
             ]
         print("| " + " | ".join(cells) + " |")
     if given.json:
         document = {
-            name: [[asdict(c) for c in costs] for costs in rounds] for name, rounds in found.items()
+            name: [[each and asdict(each) for each in costs] for costs in rounds]
+            for name, rounds in found.items()
         }
         given.json.write_text(json.dumps(document, indent=1) + "\n")
 
