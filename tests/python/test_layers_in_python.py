@@ -367,3 +367,16 @@ def test_served(tmp_path: Path) -> None:
         flashwright.serve(
             SMALL.with_(mount_by="scan"), policies=[PageMap], image=tmp_path / "drive.img"
         )
+
+
+def test_a_layer_draws_by_the_seed() -> None:
+    drawn: list[float] = []
+
+    class Drawing(PageMap):  # type: ignore[misc]
+        def begin(self, drive: FlashInfo) -> None:
+            drawn.append(self.rng.random())
+            super().begin(drive)
+
+    for seed in (1, 1, 2):
+        SMALL.play("uniform:write=1", requests=100, seed=seed, policies=[Drawing])
+    assert drawn[0] == drawn[1] != drawn[2]

@@ -40,6 +40,7 @@ const STREAMS: &[(&str, Shown)] = &[
     ("filebench.sizes", By(|seed| format!("{:?}", bytes_prepared(seed)))),
     ("fs.directories", By(|seed| program(Postmark::new(postmark(), Seed(1)), seed))),
     ("ftl.bast.victim-log", By(|seed| worked(&["ftl.scheme=bast", "ftl.bast.victim-log=random"], seed))),
+    ("ftl.scheme", In("tests/python/test_layers_in_python.py", "test_a_layer_draws_by_the_seed")),
     ("gc.victim.{plane}", By(|seed| worked(&["gc.victim=random"], seed))),
     (
         "placement",
