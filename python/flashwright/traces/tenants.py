@@ -262,7 +262,14 @@ def as_load(given: Load | str | Iterable[Tenant | Source | str]) -> Load:
 def _tenant(given: Tenant | Source | str) -> Tenant:
     if isinstance(given, str):
         return Tenant.parse(given)
-    return given if isinstance(given, Tenant) else Tenant(given)
+    if isinstance(given, Workload | Trace):
+        return Tenant(given)
+    if isinstance(given, Tenant):
+        return given
+    raise WorkloadError(
+        f"workload: found {given!r} among what is played side by side, expected tenants, workloads or traces",
+        "",
+    )
 
 
 def _name(source: Source) -> str:
