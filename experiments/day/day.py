@@ -1,4 +1,4 @@
-"""What a researcher's day costs: ten commands as whole processes, start-up included.
+"""What a researcher's day costs: eleven parts as whole processes, start-up included.
 
     python experiments/day/day.py [--rounds 5] [--against PROGRAM] [--only PART] [--json FILE]
 
