@@ -37,6 +37,18 @@ def connect(uri: str) -> socket.socket:
     return socket.create_connection((parts.hostname or "", parts.port or 10809))
 
 
+def take(connection: socket.socket, count: int) -> bytes:
+    """So many bytes of what the other end sends; EOFError if it ends before."""
+    data = memoryview(bytearray(count))
+    taken = 0
+    while taken < count:
+        more = connection.recv_into(data[taken:])
+        if not more:
+            raise EOFError("the server has ended the connection")
+        taken += more
+    return bytes(data)
+
+
 class Nbd:
     """A connection with structured replies and block status."""
 
@@ -51,7 +63,7 @@ class Nbd:
             raise
 
     def _negotiate(self, name: str) -> None:
-        magic, _, _ = struct.unpack(">8sQH", self._take(18))
+        magic, _, _ = struct.unpack(">8sQH", take(self.socket, 18))
         assert magic == b"NBDMAGIC"
         self.socket.sendall(struct.pack(">I", 3))
         self.option(_STRUCTURED)
@@ -67,8 +79,8 @@ class Nbd:
         self.socket.sendall(struct.pack(">QII", _OPTION, kind, len(data)) + data)
         found: list[tuple[int, bytes]] = []
         while not found or found[-1][0] in (2, 3, 4):
-            _, _, reply, length = struct.unpack(">QIII", self._take(20))
-            found.append((reply, self._take(length)))
+            _, _, reply, length = struct.unpack(">QIII", take(self.socket, 20))
+            found.append((reply, take(self.socket, length)))
         if found[-1][0] != 1:
             raise NbdError(found[-1][0], found[-1][1].decode())
         return found
@@ -84,9 +96,9 @@ class Nbd:
 
     def reply(self) -> tuple[int, bytes]:
         """The next reply: its cookie, and what it brings."""
-        magic, flags, kind, cookie, length = struct.unpack(">IHHQI", self._take(20))
+        magic, flags, kind, cookie, length = struct.unpack(">IHHQI", take(self.socket, 20))
         assert magic == 0x668E33EF and flags == 1, "each reply is one chunk"
-        data = self._take(length)
+        data = take(self.socket, length)
         if kind == 1 << 15 | 1:
             errno, size = struct.unpack(">IH", data[:6])
             raise NbdError(errno, data[6 : 6 + size].decode())
@@ -111,16 +123,6 @@ class Nbd:
         """Lengths in bytes, and the flags of each: 3 is a hole of zeros."""
         data = self.ask(BLOCK_STATUS, offset, length)
         return [pair for pair in struct.iter_unpack(">II", data[4:])]  # noqa: C416 # typed pairs
-
-    def _take(self, count: int) -> bytes:
-        data = memoryview(bytearray(count))
-        taken = 0
-        while taken < count:
-            more = self.socket.recv_into(data[taken:])
-            if not more:
-                raise EOFError("the server has ended the connection")
-            taken += more
-        return bytes(data)
 
     def __enter__(self) -> Nbd:
         return self

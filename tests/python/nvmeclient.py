@@ -7,6 +7,8 @@ import socket
 import struct
 from types import TracebackType
 
+from nbdclient import take
+
 IC_REQ, IC_RESP, TERMINATED, COMMAND, RESPONSE, C2H_DATA = 0, 1, 3, 4, 5, 7
 FLUSH, WRITE, READ, GET_LOG, IDENTIFY, FABRICS = 0x00, 0x01, 0x02, 0x02, 0x06, 0x7F
 _IN_CAPSULE, _TRANSPORT = 0x01, 0x5A
@@ -62,7 +64,7 @@ class Queue:
 
     def _begin(self, admin: Queue | None) -> None:
         self.socket.sendall(connection_request())
-        assert self._take(128)[0] == IC_RESP
+        assert take(self.socket, 128)[0] == IC_RESP
         self.controller: int = _ANY_CONTROLLER if admin is None else admin.controller
         data = bytearray(1024)
         data[:16] = bytes([7]) * 16
@@ -91,9 +93,9 @@ class Queue:
         self.socket.sendall(capsule(sqe, data))
         found = b""
         while True:
-            head = self._take(8)
+            head = take(self.socket, 8)
             (length,) = struct.unpack("<I", head[4:])
-            body = self._take(length - 8)
+            body = take(self.socket, length - 8)
             if head[0] == C2H_DATA:
                 found += body[head[3] - 8 :]
                 if head[1] & _SUCCESS:
@@ -111,15 +113,6 @@ class Queue:
 
     def write(self, first: int, data: bytes) -> None:
         self.ask(WRITE, 1, (first, 0, len(data) // 512 - 1), data=data)
-
-    def _take(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            more = self.socket.recv(count - len(data))
-            if not more:
-                raise EOFError("the server has ended the connection")
-            data += more
-        return data
 
     def __enter__(self) -> Queue:
         return self
