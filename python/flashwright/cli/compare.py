@@ -309,7 +309,7 @@ def _closeups(results: Sequence[RunResult]) -> pa.Table:
         "label": [result.label for result, rows in found for _ in range(rows.num_rows)]
     }
     for key in keys:
-        values = column([result.varied.get(key) for result, _ in found])
+        values = column([result.varied.get(key) for result, _ in found]).to_pylist()
         counts = (rows.num_rows for _, rows in found)
         columns[key] = [
             value for value, count in zip(values, counts, strict=True) for _ in range(count)
