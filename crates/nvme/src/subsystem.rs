@@ -179,6 +179,8 @@ pub struct Place {
 pub struct Controller {
     /// Its identifier.
     pub id: u16,
+    /// Its place among those that there are, which the next one takes once it is gone.
+    slot: u16,
     /// Whether it only tells where others are.
     pub is_discovery: bool,
     /// Whether it is a function on PCIe, whose queues are in its host's memory.
@@ -610,6 +612,8 @@ impl Subsystem {
         }
         let id = self.next;
         self.next += 1;
+        let is_taken = |slot: &u16| self.controllers.values().any(|controller| controller.slot == *slot);
+        let slot = (0..).find(|slot| !is_taken(slot)).expect("controllers are fewer than slots");
         let is_new_for = |namespace: &&Namespace| {
             let others = || self.controllers.values().any(|controller| controller.has(namespace.id));
             !is_discovery && namespace.is_attached && (namespace.is_shared || !others())
@@ -617,6 +621,7 @@ impl Subsystem {
         let attached = self.namespaces.iter().filter(is_new_for).fold(0, |all, namespace| all | bit(namespace.id));
         let controller = Controller {
             id,
+            slot,
             is_discovery,
             is_function: false,
             has_zones: self.about.zoning.is_some() && !is_discovery,
@@ -672,6 +677,15 @@ impl Subsystem {
     pub fn serves(&self, queue: &Queue) -> bool {
         let controller = self.controllers.get(&queue.place.controller);
         controller.is_some_and(|found| found.queues.get(&queue.place.queue) == Some(&queue.connection))
+    }
+
+    /// The number that no other queue has of those that there are; 0 for admin queues.
+    #[must_use]
+    pub fn queue_number(&self, place: Place) -> u16 {
+        match self.controllers.get(&place.controller) {
+            Some(controller) if place.queue > 0 => controller.slot * IO_QUEUES_MAX + place.queue,
+            _ => 0,
+        }
     }
 
     /// The connection of a queue has ended. That of the admin queue takes the controller with it.

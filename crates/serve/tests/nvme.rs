@@ -421,6 +421,24 @@ fn many_commands_at_once_are_all_answered() {
     }
 }
 
+/// Two hosts: one with two queues, one with a queue of the same number.
+#[test]
+fn each_queue_of_each_host_has_figures_of_its_own() {
+    for pace in [Pace::None, Pace::Real { time_scale: 0.01 }] {
+        let server = serve(pace, |_| ());
+        let (one, other) = (Host::admin(&server, 0), Host::admin(&server, 0));
+        let queues = [one.queue(&server, 1), one.queue(&server, 2), other.queue(&server, 1)];
+        for (count, mut queue) in [3, 5, 7].into_iter().zip(queues) {
+            assert_eq!(queue.write(0, &[1; 8192], Carry::Inside), Status::SUCCESS);
+            (0..count).for_each(|_| drop(queue.read(0, 8)));
+        }
+        let report = server.stop().served.unwrap().report().report;
+        let found: Vec<_> = report.queues.iter().map(|of| (of.queue, of.requests.read, of.requests.write)).collect();
+        assert_eq!(found, [(1, 3, 1), (2, 5, 1), (129, 7, 1)]);
+        assert_eq!(report.queues.iter().map(|of| of.pages_written).sum::<u64>(), report.host.pages_written.unwrap());
+    }
+}
+
 #[test]
 fn a_host_that_takes_its_answers_late_gets_all_of_them() {
     for pace in [Pace::None, Pace::Real { time_scale: 0.01 }] {
