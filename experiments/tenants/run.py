@@ -12,6 +12,7 @@ import csv
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from twin import CLASSES, WEIGHTS, Drive, Figures, Load, play
 
@@ -174,7 +175,7 @@ class Row:
 
 
 def rows_of(mix: Mix) -> list[Row]:
-    run = simulated(mix)
+    figures: dict[str, Any] = dict(simulated(mix).json)
     loads = list(mix.loads)
     together = play(DRIVE, mix.arbiter, loads, None, REQUESTS, SEED)
     alone: list[Figures] = [
@@ -182,7 +183,7 @@ def rows_of(mix: Mix) -> list[Row]:
     ]
     rows = []
     for load, found, beside, by_itself in zip(
-        loads, run.json["tenants"], together, alone, strict=True
+        loads, figures["tenants"], together, alone, strict=True
     ):
         slowdown = found["slowdown"]
         rows.append(
@@ -201,7 +202,7 @@ def rows_of(mix: Mix) -> list[Row]:
                 by_itself.iops / beside.iops,
                 found["write_amplification"],
                 beside.amplification,
-                run.json["settled"]["verdict"] == "settled" or not mix.writes,
+                figures["settled"]["verdict"] == "settled" or not mix.writes,
             )
         )
     return rows
@@ -214,7 +215,8 @@ def shares() -> list[tuple[str, float, float]]:
         f"uniform:write=0,depth=64 @ name={name},share=0.333,priority={name}" for name in classes
     ]
     run = ssd("weighted").precondition("sequential").play(tenants, requests=100_000, seed=SEED)
-    rates = [tenant["throughput"]["iops"] for tenant in run.json["tenants"]]
+    figures: dict[str, Any] = dict(run.json)
+    rates = [tenant["throughput"]["iops"] for tenant in figures["tenants"]]
     return [
         (name, rate / sum(rates), WEIGHTS[name] / sum(WEIGHTS.values()))
         for name, rate in zip(classes, rates, strict=True)

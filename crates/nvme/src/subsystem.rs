@@ -64,6 +64,12 @@ impl About {
         self.zoning.map_or(self.bytes, |zoning| zoning.writable().0)
     }
 
+    /// Whether it knows what is not written: then hosts may wish for an error where they read that.
+    #[must_use]
+    pub fn tells_unwritten(&self) -> bool {
+        self.trims_to_zeros || self.zoning.is_some()
+    }
+
     /// Whether namespaces may have a format: the drive reads and writes such blocks, and a loss of power tears none of them.
     #[must_use]
     pub fn has_format(&self, format: u8) -> bool {
@@ -126,6 +132,9 @@ pub trait Media {
     /// What it counts.
     fn health(&self) -> Health;
 
+    /// Whether all of a range of the drive holds data that were written.
+    fn is_written(&self, first_byte: u64, bytes: u32) -> bool;
+
     /// The drive as one that places data by handle, if it does.
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         None
@@ -140,6 +149,9 @@ pub trait Media {
 impl<F: Fn() -> Health> Media for F {
     fn health(&self) -> Health {
         self()
+    }
+    fn is_written(&self, _: u64, _: u32) -> bool {
+        true
     }
 }
 
@@ -158,6 +170,8 @@ pub struct Subsystem {
     /// None where the drive places no data.
     pub(crate) placement: Option<DataPlacement>,
     chores: Chores,
+    /// Whether a host has ever asked for an error where it reads what is not written.
+    pub(crate) has_dulbe: bool,
     /// Whether what is kept of it has changed since it was last taken.
     is_changed: bool,
     controllers: BTreeMap<u16, Controller>,
@@ -475,6 +489,7 @@ impl Subsystem {
             sanitize: Sanitize::default(),
             placement,
             chores,
+            has_dulbe: false,
             is_changed: false,
             controllers: BTreeMap::new(),
             next: 1,
@@ -776,6 +791,7 @@ impl Subsystem {
             // The parts of a write that lie in several extents may be begun at different times.
             untorn_bytes: self.about.untorn_bytes.or((namespace.extents().len() > 1).then_some(self.about.page_bytes)),
             trims_to_zeros: self.about.trims_to_zeros,
+            tells_unwritten: self.about.tells_unwritten(),
             is_shared: namespace.is_shared,
             nguid: namespace.uuid,
             zoning: self.about.zoning,

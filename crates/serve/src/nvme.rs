@@ -14,7 +14,7 @@ use crate::served::Served;
 use crate::shared::Shared;
 use crate::vfio;
 use crate::wire::{Kind, PAYLOAD_MAX, flag};
-use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement, RequestKind, Zoned};
+use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement, RequestKind, SECTOR_BYTES, Zoned};
 use flashwright_nvme::subsystem::Place;
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
 use flashwright_nvme::wire::HOST_PAGE;
@@ -222,6 +222,10 @@ impl<S: Served> Media for Behind<'_, S> {
     fn health(&self) -> Health {
         let [media_errors, unsafe_shutdowns, mounts] = self.counts;
         Health { media_errors, unsafe_shutdowns, power_cycles: 1 + mounts, ..self.served.health() }
+    }
+    fn is_written(&self, first_byte: u64, bytes: u32) -> bool {
+        let sectors = u64::from(bytes) / SECTOR_BYTES;
+        self.served.stretch(first_byte / SECTOR_BYTES, sectors) == (true, sectors)
     }
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         if self.served.placed().is_some() { Some(self) } else { None }
