@@ -117,7 +117,7 @@ fn a_file_reads_back_and_edited_ones_are_refused_in_one_line() {
         0 => Request { kind: RequestKind::Flush, sectors: 0, first_sector: 0, ..write(0, i) },
         1 => Request { kind: RequestKind::Trim, first_sector: far + i * 64, sectors: 500, ..write(0, i) },
         2 => Request { kind: RequestKind::Read, first_sector: far + i * 900, sectors: 130, ..write(0, i) },
-        _ => Request { first_sector: far + i * i * 8 % 9999, fua: i % 2 == 0, ..write(0, i) },
+        _ => Request { first_sector: far + i * i * 8 % 9999, fua: i.is_multiple_of(2), ..write(0, i) },
     };
     let model = Sequence::of(&(0..5000).map(mixed).collect::<Vec<_>>()).unwrap();
     let text = model.to_text();
