@@ -64,8 +64,7 @@ class _Snapshots(TypedDict):
     erases: npt.NDArray[np.float32]
     valid: npt.NDArray[np.float32]
 
-class _Report(TypedDict):
-    json: str
+class _Arrays(TypedDict):
     windows: dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.float64]]
     requests: (
         dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | npt.NDArray[np.uint8]] | None
@@ -77,6 +76,14 @@ class _Report(TypedDict):
     erases_per_block: npt.NDArray[np.uint32]
     valid_per_block: npt.NDArray[np.uint32]
     response_distribution: dict[str, _Points]
+
+@final
+class Columns:
+    def take(self) -> _Arrays: ...
+
+class _Report(TypedDict):
+    json: str
+    columns: Columns
 
 @final
 class SharedDrive:

@@ -10,13 +10,24 @@ import resource
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from flashwright.cli import root
 from flashwright.cli.help import about
 
-HEAVY = ("dask", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "rich", "scipy")
+HEAVY = (
+    "dask",
+    "jinja2",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pydantic",
+    "rich.console",
+    "scipy",
+)
 RUN = ("simulate", "default", "--workload", "uniform", "--requests", "1000")
 
 # Runs the command line and prints the modules that are there at its end, and those at a run's first request.
@@ -70,8 +81,17 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 def test_a_run_begins_before_what_only_its_results_need() -> None:
     seen = imported(*RUN)
     assert heavy_in(seen["first request"], "flashwright.probing", "flashwright_papers") == []
-    # Of these, the table and the time series need no more.
-    assert heavy_in(seen["end"]) == ["numpy", "pyarrow", "rich"]
+    # Its figures are text, and no terminal is there to be given style.
+    assert heavy_in(seen["end"]) == []
+
+
+def test_a_sweep_that_is_kept_loads_no_library_of_data(tmp_path: Path) -> None:
+    sweep = tmp_path / "one.toml"
+    sweep.write_text(
+        'drive = "default"\nworkload = "uniform"\nrequests = 500\nseeds = 2\nprecondition = "empty"\n'
+        '[grid]\n"gc.victim" = ["greedy", "fifo"]\n'
+    )
+    assert heavy_in(imported("sweep", str(sweep))["end"]) == ["numpy", "pyarrow"]
 
 
 def test_the_list_says_what_each_command_says() -> None:

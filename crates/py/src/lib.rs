@@ -399,7 +399,7 @@ mod _core {
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]
-    use super::simulation::{SharedDrive, Simulation};
+    use super::simulation::{Columns, SharedDrive, Simulation};
     #[pymodule_export]
     use super::statistics::{statistics, statistics_distances};
     #[pymodule_export]

@@ -10,6 +10,7 @@ use flashwright_sim::{
 };
 use flashwright_ssd::{Config, DriveConfig, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
@@ -292,10 +293,30 @@ impl Simulation {
     }
 }
 
-/// A report with its columns as arrays.
+/// What a report holds beside its figures, until arrays are made of it: those take NumPy, which most commands do without.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct Columns(Mutex<Option<RunReport>>);
+
+#[pymethods]
+impl Columns {
+    /// The columns as arrays; they can be taken once.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let report = self.0.lock().expect("nothing panics between lock and release").take();
+        arrays(py, report.ok_or_else(|| PyRuntimeError::new_err("the columns have been taken"))?)
+    }
+}
+
+/// A report: its figures as text, and its columns.
 pub fn as_dict(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("json", report.report.to_json())?;
+    dict.set_item("columns", Bound::new(py, Columns(Mutex::new(Some(report))))?)?;
+    Ok(dict)
+}
+
+/// The columns of a report as arrays.
+fn arrays(py: Python<'_>, report: RunReport) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
     dict.set_item("windows", windows(py, &report.windows)?)?;
     dict.set_item("requests", report.requests.map(|columns| requests(py, columns)).transpose()?)?;
     let closeup = report.closeup.map(|closeup| {

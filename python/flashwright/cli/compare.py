@@ -240,13 +240,12 @@ def _values(text: str) -> tuple[str, list[object]]:
     return key, found
 
 
-_POLICY = re.compile(r"\.py:\w+(\(.*\))?$")
 _COMMA = re.compile(r",(?![^()]*\))")  # not within brackets
 
 
 def _value(text: str) -> object:
     """A number or a truth value as what it is, a policy's file as the policy; all else is text."""
-    if _POLICY.search(text):
+    if policies.names_a_policy(text):
         return policies.load(text)
     try:
         value: object = json.loads(text)
@@ -310,7 +309,7 @@ def _closeups(results: Sequence[RunResult]) -> pa.Table:
         "label": [result.label for result, rows in found for _ in range(rows.num_rows)]
     }
     for key in keys:
-        values = column([result.varied.get(key) for result, _ in found])
+        values = column([result.varied.get(key) for result, _ in found]).to_pylist()
         counts = (rows.num_rows for _, rows in found)
         columns[key] = [
             value for value, count in zip(values, counts, strict=True) for _ in range(count)

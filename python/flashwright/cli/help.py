@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup
 
+from flashwright.cli.plainvalues import make_plain
 from flashwright.cli.render import errors
 
 __all__ = ["PANELS", "Command", "Group", "about", "panel_of"]
@@ -84,6 +85,11 @@ class Command(TyperCommand):
     titles: ClassVar[Mapping[str, str]] = {}
     """Names of groups that this command calls otherwise."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take what was typed."""
+        make_plain(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Carry the command out, unless it would write over what it reads."""
         from flashwright.cli.samefile import check_files
@@ -105,6 +111,11 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """Commands that help lists in groups, each with its whole first sentence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take what was typed."""
+        make_plain(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write commands, then options."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import RenderableType
 
 from flashwright.cli import completion
 from flashwright.cli.options import (
@@ -29,6 +28,9 @@ from flashwright.support.bars import Bar
 from flashwright.support.exports import TARGET_HELP
 from flashwright.traces import workloads
 from flashwright.traces.sources import expect_addresses
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 __all__ = ["replay"]
 

@@ -8,10 +8,9 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
-from rich.console import Console, RenderableType
 
 from flashwright.cli.help import Command, Group
 from flashwright.cli.options import OLD, add_options, renamed
@@ -34,6 +33,9 @@ from flashwright.support.core import _core
 from flashwright.support.files import check_writable
 from flashwright.support.printable import printable
 from flashwright.traces import tracefiles, workloads
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 __all__ = ["app"]
 
@@ -463,6 +465,8 @@ def record(
         raise OutputError(
             f"{target}: can't be written: {(error.strerror or str(error)).lower()}"
         ) from None
+    from rich.console import Console
+
     from flashwright.traces.record import record as record_device
 
     with folder as place:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from flashwright.drive.description import base_of, completed
-from flashwright.drive.profilefile import drive_of, is_profile
-from flashwright.drive.profilefile import read as read_profile
-from flashwright.drive.trust import warn_of_twin
 from flashwright.errors import ConfigError
 
 __all__ = ["read_file", "read_text"]
@@ -61,8 +58,14 @@ def read_text(text: str, source: str, name: str, files: tuple[Path, ...] = ()) -
     >>> "channels = 8" in read_text("[geometry]\nchannels = 8", "text", "mine")
     True
     """
+    # Here, since bundled drives need none of it.
+    from flashwright.drive.profilefile import drive_of, is_profile
+    from flashwright.drive.profilefile import read as read_profile
+
     text = text.removeprefix("\ufeff")
     if is_profile(text):
+        from flashwright.drive.trust import warn_of_twin
+
         profile = read_profile(text, source)
         if profile.twin is not None:
             warn_of_twin(profile.twin_record, source)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast, overload
 
 from flashwright.errors import ArgumentError, MissingResultError, WorkloadError
+from flashwright.simulation.columns import Columns
 from flashwright.simulation.parts import (
     Latencies,
     Settled,
@@ -18,13 +19,11 @@ from flashwright.simulation.parts import (
     Warned,
     amplifications_differ,
 )
-from flashwright.simulation.run_report import Report, Tenant
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.files import write_beside
 from flashwright.support.tablefiles import write_parquet
-from flashwright.support.tabular import Tabular, arrow_array, of_rows
-from flashwright.traces.requests import request_table
+from flashwright.support.tabular import Tabular, of_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from flashwright.simulation.pages import RunsPage
+    from flashwright.simulation.run_report import Report, Tenant
 from flashwright.simulation.flat_figures import flat_figures, runs_html, table
 from flashwright.simulation.over_seeds import FIGURES, groups_of
 
@@ -148,25 +148,12 @@ class RunResult(Reported, Tabular):
     json : dict
         The documented figures, by the names in which ``--json`` writes them: a
         :class:`flashwright.simulation.run_report.Report`.
-    windows : pyarrow.Table
-        The time series, a row for each window; units in the names of the columns.
-    erases_per_block, valid_per_block : array of uint32
-        Erases of each block, and valid pages of each block at the end.
-    response_distribution : dict
-        For ``all``, ``read`` and ``write``: times in nanoseconds, and the share of requests at or below.
     violations : tuple of str
         What the verify mode found wrong; empty where all is well or nothing was verified.
     label : str
         What the run is called in comparisons.
     varied : mapping
         What a comparison set for this run, by the key that it varied.
-    closeup : pyarrow.Table or None
-        Consecutive requests in order of submission, where they were asked for: ``request`` (its number, from 0 where
-        measuring begins), ``arrival_ns``, ``queue_ns`` (arrival to start), ``service_ns`` (start to completion),
-        and from ``kind`` on the columns of :meth:`requests`.
-
-    snapshots : Snapshots or None
-        All blocks at moments of the run, where they were asked for.
 
     Examples
     --------
@@ -185,16 +172,10 @@ class RunResult(Reported, Tabular):
     """
 
     json: Report
-    windows: pa.Table
-    erases_per_block: npt.NDArray[np.uint32]
-    valid_per_block: npt.NDArray[np.uint32]
-    response_distribution: dict[str, tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]]
+    _columns: Columns = field(repr=False)
     violations: tuple[str, ...]
     label: str
     varied: Mapping[str, object] = field(default_factory=dict)
-    closeup: pa.Table | None = field(default=None, repr=False)
-    snapshots: Snapshots | None = field(default=None, repr=False)
-    _requests: pa.Table | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, report: _core._Report, label: str | None = None) -> RunResult:
@@ -205,20 +186,45 @@ class RunResult(Reported, Tabular):
         figures = json.loads(report["json"])
         return cls(
             json=figures,
-            windows=_described(_table(report["windows"]), figures),
-            erases_per_block=report["erases_per_block"],
-            valid_per_block=report["valid_per_block"],
-            response_distribution=dict(report["response_distribution"]),
+            _columns=Columns(report["columns"], figures),
             violations=tuple(figures["violations"]),
             label=figures["config"]["name"] if label is None else label,
-            closeup=None
-            if report["closeup"] is None
-            else _described(_closeup_table(report["closeup"]), figures),
-            snapshots=None if report["snapshots"] is None else Snapshots(**report["snapshots"]),
-            _requests=None
-            if report["requests"] is None
-            else _described(request_table(report["requests"]), figures),
         )
+
+    @property
+    def windows(self) -> pa.Table:
+        """The time series, a row for each window; units in the names of the columns."""
+        return self._columns.windows
+
+    @property
+    def erases_per_block(self) -> npt.NDArray[np.uint32]:
+        """Erases of each block."""
+        return self._columns.arrays["erases_per_block"]
+
+    @property
+    def valid_per_block(self) -> npt.NDArray[np.uint32]:
+        """Valid pages of each block at the end."""
+        return self._columns.arrays["valid_per_block"]
+
+    @property
+    def response_distribution(self) -> dict[str, _core._Points]:
+        """For ``all``, ``read`` and ``write``: times in nanoseconds, and the share of requests at or below."""
+        return self._columns.arrays["response_distribution"]
+
+    @property
+    def closeup(self) -> pa.Table | None:
+        """Consecutive requests in order of submission, where they were asked for.
+
+        ``request`` (its number, from 0 where measuring begins), ``arrival_ns``, ``queue_ns`` (arrival to start),
+        ``service_ns`` (start to completion), and from ``kind`` on the columns of :meth:`requests`.
+        """
+        return self._columns.closeup
+
+    @property
+    def snapshots(self) -> Snapshots | None:
+        """All blocks at moments of the run, where they were asked for."""
+        found = self._columns.arrays["snapshots"]
+        return None if found is None else Snapshots(**found)
 
     def labelled(self, label: str) -> RunResult:
         """The same result under another name."""
@@ -329,12 +335,13 @@ class RunResult(Reported, Tabular):
         WorkloadError
             If they were not kept.
         """
-        if self._requests is None:
+        found = self._columns.requests
+        if found is None:
             raise WorkloadError(
                 "the requests of this run were not kept",
                 "play it with keep_requests=True",
             )
-        return self._requests
+        return found
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the documented figures.
@@ -489,44 +496,3 @@ class Runs(list[RunResult], Reported, Tabular):
 
     def _repr_html_(self) -> str:
         return runs_html(self)
-
-
-def _table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
-    """A table in which a missing figure is null."""
-    import pyarrow as pa
-
-    arrays = {name: arrow_array(values) for name, values in columns.items()}
-    arrays["response_p99_ns"] = arrow_array(columns["response_p99_ns"], "uint64")
-    return pa.table(arrays)
-
-
-def _closeup_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
-    import numpy as np
-    import pyarrow as pa
-
-    order = np.argsort(columns["request"], kind="stable")
-    rows = request_table({name: values[order] for name, values in columns.items()})
-    start = columns["start_ns"][order]
-    times = {
-        "request": rows["request"],
-        "arrival_ns": rows["arrival_ns"],
-        "queue_ns": pa.array(start - columns["arrival_ns"][order]),
-        "service_ns": pa.array(columns["completion_ns"][order] - start),
-    }
-    rest = rows.column_names[rows.column_names.index("kind") :]
-    return pa.table(times | {name: rows[name] for name in rest if name != "request"})
-
-
-def _described(table: pa.Table, figures: dict[str, Any]) -> pa.Table:
-    """The table with what made it in its metadata, so that a file tells by itself what was played.
-
-    A stand-in for a trace says so here as it does everywhere.
-    """
-    made_by = {
-        "flashwright.version": figures["version"],
-        "flashwright.drive": figures["config"]["name"],
-        "flashwright.workload": figures["workload"],
-        "flashwright.workload_notes": "; ".join(figures.get("workload_notes") or ()),
-        "flashwright.seed": str(figures["seed"]),
-    }
-    return table.replace_schema_metadata(made_by)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright.errors import MissingPackageError
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
     from pandas import DataFrame
@@ -109,7 +110,7 @@ def arrow_array(values: npt.NDArray[Any], kind: npt.DTypeLike | None = None) -> 
     if values.dtype.kind == "f":
         missing = np.isnan(values)
         if missing.any():
-            known = pa.py_buffer(np.packbits(~missing, bitorder="little"))
+            known = _bits(~missing)
             values = np.where(missing, 0, values)
     values = np.ascontiguousarray(values, kind)
     buffers = [known, pa.py_buffer(values)]
@@ -188,20 +189,59 @@ def of_rows(rows: Iterable[Mapping[str, object]]) -> pa.Table:
     return pa.table({name: column([row.get(name) for row in listed]) for name in names})
 
 
-def column(values: Sequence[object]) -> list[object]:
-    """The values of a column, as text where they are of several kinds, which no column can be.
+def column(values: Sequence[object]) -> pa.Array:
+    """A column of Arrow's, of text where the values are of several kinds, which no column can be.
+
+    ``pyarrow.array`` makes the same, but imports pandas wherever that is installed.
 
     Parameters
     ----------
     values : sequence
         Numbers, truth values, text; None where there is none.
 
+    Returns
+    -------
+    pyarrow.Array
+
     Examples
     --------
-    >>> column([1, 2.5, None]), column([0.7, "70%"])
-    ([1, 2.5, None], ['0.7', '70%'])
+    >>> column([1, 2.5, None]).to_pylist(), column([0.7, "70%"]).to_pylist()
+    ([1.0, 2.5, None], ['0.7', '70%'])
+    >>> column([True, None]).type, column([None]).type
+    (DataType(bool), DataType(null))
     """
-    kinds = {float if type(value) is int else type(value) for value in values if value is not None}
-    if len(kinds) < 2:
-        return list(values)
-    return [value if value is None else str(value) for value in values]
+    import numpy as np
+    import pyarrow as pa
+
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds:
+        return pa.nulls(len(values))
+    if len({float if kind is int else kind for kind in kinds}) > 1:
+        values = [value if value is None else str(value) for value in values]
+        kinds = {str}
+    known = np.array([value is not None for value in values])
+    mask = None if known.all() else _bits(known)
+    if kinds == {str}:
+        texts = [b"" if value is None else str(value).encode() for value in values]
+        ends = np.cumsum([0, *map(len, texts)])
+        if ends[-1] < 2**31:
+            buffers = [mask, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(texts))]
+            return pa.Array.from_buffers(pa.string(), len(values), buffers)
+    elif kinds == {bool}:
+        truths = _bits(np.array([value is True for value in values]))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [mask, truths])
+    elif kinds <= {int, float}:
+        numbers = [0 if value is None else value for value in values]
+        made = np.array(numbers, np.float64 if float in kinds else None)
+        if made.dtype.kind in "if":
+            kind = pa.from_numpy_dtype(made.dtype)
+            return pa.Array.from_buffers(kind, len(values), [mask, pa.py_buffer(made)])
+    return pa.array(values)
+
+
+def _bits(truths: npt.NDArray[np.bool_]) -> pa.Buffer:
+    """A bit for each, as Arrow has them."""
+    import numpy as np
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(truths, bitorder="little"))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+from flashwright.drive import policies
 from flashwright.drive.description import devices, keys_of
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.simulation.run import RunSettings
@@ -350,6 +351,8 @@ class _Reader:
         if not isinstance(value, kinds):
             expected = "text" if len(kinds) == 1 else "text, a number, true or false, or a list"
             raise self.fault(f"{where}: {key}", f"found {_shown(value)}, expected {expected}")
+        if isinstance(value, str) and policies.names_a_policy(value):
+            return policies.load(value, self.path.parent)
         return value
 
 

@@ -280,18 +280,18 @@ class SweepResult(Tabular):
     def summary(self) -> pa.Table:
         """A row a combination: what is set, the counts of :class:`Summary`, ``.mean`` and ``.ci95`` of each figure."""
         names = [name for name in FIGURES if any(name in found.figures for found in self.summaries)]
-        columns: dict[str, list[object]] = {
+        columns: dict[str, pa.Array] = {
             key: column([_scalar(found.varied.get(key)) for found in self.summaries])
             for key in self.keys
         }
-        columns["runs"] = [found.runs for found in self.summaries]
-        columns["failed"] = [found.failed for found in self.summaries]
-        columns["different"] = [found.different for found in self.summaries]
-        columns["settled"] = [found.settled for found in self.summaries]
+        columns["runs"] = column([found.runs for found in self.summaries])
+        columns["failed"] = column([found.failed for found in self.summaries])
+        columns["different"] = column([found.different for found in self.summaries])
+        columns["settled"] = column([found.settled for found in self.summaries])
         for name in names:
             estimates = [found.figures.get(name) for found in self.summaries]
-            columns[f"{name}.mean"] = [each and each.mean for each in estimates]
-            columns[f"{name}.ci95"] = [each and each.ci95 for each in estimates]
+            columns[f"{name}.mean"] = column([each and each.mean for each in estimates])
+            columns[f"{name}.ci95"] = column([each and each.ci95 for each in estimates])
         return pa.table(columns)
 
     @functools.cached_property

@@ -10,10 +10,13 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.text import Text
+
+if TYPE_CHECKING:
+    # Loaded only for a terminal: it takes as long as a short run.
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 __all__ = ["TEXT_MAX", "Column", "Grid", "Table", "wrap"]
 
@@ -89,26 +92,30 @@ class Table:
 
     def lines(self, width: int) -> list[str]:
         """The lines of the table in this many columns of a terminal."""
-        return [text.plain for text in self._texts(width)]
+        return [line for line, _ in self._styled(width)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from self._texts(options.max_width)
+        from rich.text import Text
 
-    def _texts(self, width: int) -> Iterator[Text]:
+        for line, style in self._styled(options.max_width):
+            yield Text(line, style=style, no_wrap=True)
+
+    def _styled(self, width: int) -> Iterator[tuple[str, str]]:
+        """The lines, and how each is to look."""
         shown = self._chosen(width)
         widths = self._widths(shown, min(width, max(TEXT_MAX, self._least(shown))))
         bold = [self._line(part, shown, widths) for part in self._heads(shown, widths)]
-        yield Text("")
+        yield "", ""
         for line in bold:
-            yield Text(line, style="bold", no_wrap=True)
-        yield Text("─" * (sum(widths) + _GAP * (len(widths) - 1)), no_wrap=True)
+            yield line, "bold"
+        yield "─" * (sum(widths) + _GAP * (len(widths) - 1)), ""
         for row in self._rows:
             cells = [
                 [row[at]] if self._columns[at].number else wrap(row[at], room)
                 for at, room in zip(shown, widths, strict=True)
             ]
             for part in _side_by_side(cells, top=True):
-                yield Text(self._line(part, shown, widths), no_wrap=True)
+                yield self._line(part, shown, widths), ""
         left = [column.name for at, column in enumerate(self._columns) if at not in shown]
         if left:
             where = (
@@ -116,8 +123,8 @@ class Table:
             )
             told = f"not shown in {width} columns: {', '.join(left)} ({where} shows them)"
             for line in wrap(told, width):
-                yield Text(line, no_wrap=True)
-        yield Text("")
+                yield line, ""
+        yield "", ""
 
     def _chosen(self, width: int) -> list[int]:
         """The columns that there is room for."""
@@ -197,21 +204,23 @@ class Grid:
 
     def lines(self, width: int) -> list[str]:
         """The lines in this many columns of a terminal."""
-        return [text.plain for text in self._texts(width)]
+        return [(name + line).rstrip() for name, line in self._pairs(width)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from self._texts(options.max_width)
+        from rich.text import Text
 
-    def _texts(self, width: int) -> Iterator[Text]:
-        room = _widest(name for name, _ in self._rows)
+        for name, line in self._pairs(options.max_width):
+            whole = Text(name, style="bold").append(Text(line, style="not bold"))
+            whole.rstrip()
+            whole.no_wrap = True
+            yield whole
+
+    def _pairs(self, width: int) -> Iterator[tuple[str, str]]:
+        """What stands on the left of each line, as wide as the widest name, and what on the right."""
+        room = _widest(name for name, _ in self._rows) + _GAP
         for name, text in self._rows:
-            for at, line in enumerate(wrap(text, min(width, TEXT_MAX) - room - _GAP)):
-                begin = Text("" if at else name, style="bold")
-                begin.pad_right(room + _GAP - begin.cell_len)
-                whole = begin.append(Text(line, style="not bold"))
-                whole.rstrip()
-                whole.no_wrap = True
-                yield whole
+            for at, line in enumerate(wrap(text, min(width, TEXT_MAX) - room)):
+                yield _padded("" if at else name, room, right=False), line
 
 
 def wrap(text: str, width: int) -> list[str]:

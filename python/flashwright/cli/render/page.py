@@ -6,10 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
-
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
+from typing import TYPE_CHECKING, Any
 
 from flashwright.cli.render import flash, units
 from flashwright.cli.render.fit import TEXT_MAX, Column, Grid, Table, wrap
@@ -18,8 +15,13 @@ from flashwright.simulation.results import RunResult
 from flashwright.simulation.warnings import gathered
 from flashwright.support.printable import printable
 
+if TYPE_CHECKING:
+    # Loaded only for a terminal: it takes as long as a short run.
+    from rich.console import Console, RenderableType
+
 __all__ = [
     "Column",
+    "Piped",
     "console",
     "grid",
     "host_layers",
@@ -37,28 +39,37 @@ _CAUSES = ("host", "gc", "merge", "padding", "translation", "wear")
 # Without a terminal and COLUMNS, no column is left out: what reads the lines can cut them.
 _WIDTH_PIPED = 1000
 _WIDTH_LEAST = 20
+# Variables of the environment by which people ask Rich for the style of a terminal where there is none.
+_WANT_STYLE = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
 
 
-class _Console(Console):
-    """Standard output: text folds at word borders, never within a number with its unit, and steers no terminal."""
+class Piped:
+    """Standard output that is no terminal: lines without style, for which nothing need be loaded.
+
+    Attributes
+    ----------
+    width : int
+        Characters of a line.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **style: Any) -> None:
-        """Print as Rich does; text alone is folded here."""
+        """Print text and tables of our own, or have Rich print what is its own."""
+        lines: Sequence[str]
         if len(objects) == 1 and isinstance(objects[0], str) and not soft_wrap:
-            for line in wrap(objects[0], min(self.width, TEXT_MAX)):
-                super().print(line, soft_wrap=True, **style)
+            lines = wrap(objects[0], min(self.width, TEXT_MAX))
+        elif len(objects) == 1 and isinstance(objects[0], Grid | Table):
+            lines = objects[0].lines(self.width)
         else:
-            super().print(*objects, soft_wrap=soft_wrap, crop=False, **style)
-
-    def render(
-        self, renderable: RenderableType, options: ConsoleOptions | None = None
-    ) -> Iterable[Segment]:
-        """What Rich makes of something, with text of others as a terminal may have it."""
-        for part in super().render(renderable, options):
-            yield part if part.control else Segment(printable(part.text), part.style)
+            _styled(self.width).print(*objects, soft_wrap=soft_wrap, **style)
+            return
+        sys.stdout.writelines(f"{printable(line)}\n" for line in lines)
+        sys.stdout.flush()
 
 
-def console() -> Console:
+def console() -> Console | Piped:
     """The current standard output.
 
     It is as wide as the terminal, or as ``COLUMNS`` says; piped without that, as wide as any table needs.
@@ -68,7 +79,15 @@ def console() -> Console:
         width = max(shutil.get_terminal_size().columns, _WIDTH_LEAST)
     else:
         width = _WIDTH_PIPED
-    return _Console(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
+    wants_style = any(os.environ.get(name) for name in _WANT_STYLE)
+    return _styled(width) if sys.stdout.isatty() or wants_style else Piped(width)
+
+
+def _styled(width: int) -> Console:
+    """Standard output by Rich."""
+    from flashwright.cli.render.styled import Styled
+
+    return Styled(file=sys.stdout, width=width, highlight=False, markup=False, emoji=False)
 
 
 def plain_table(
