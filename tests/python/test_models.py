@@ -97,7 +97,7 @@ def test_what_cannot_be_fitted_or_played_is_told_in_one_line(
     model = tmp_path / "model.toml"
     said = command("trace", "fit", short, "-o", model)
     assert said.status == 2 and not model.exists()
-    assert "found 20 requests with data, expected at least 100" in said.err
+    assert "found 20 reads, writes and trims, expected at least 100" in said.err
     assert command("trace", "fit", trace, "-o", tmp_path / "none" / "model.toml").status == 2
     none = command("trace", "fit", trace, "-o", model, "--requests", "0")
     assert none.status == 2 and "--requests: found 0, expected 1 or more" in none.err

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_args
 
 import typer
 
@@ -403,7 +403,7 @@ def fit(
 
     if kind not in get_args(Kind):
         raise WorkloadError(f"--kind: found {kind!r}, expected sequence or statistics", "")
-    found = fit_trace(options.open(file), requests=requests, kind=kind)
+    found = fit_trace(options.open(file), requests=requests, kind=cast(Kind, kind))
     if to_stdout:
         sys.stdout.write(found.text)
         return 0

@@ -37,9 +37,9 @@ pub enum FitError {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// There is too little to fit to.
-    #[error("found {found} requests with data, expected at least {FEWEST} to fit a model to")]
+    #[error("found {found} reads, writes and trims, expected at least {FEWEST} to fit a model to")]
     TooShort {
-        /// Reads and writes of the trace, and for statistics trims.
+        /// Reads and writes of the trace, for statistics trims too.
         found: u64,
     },
 }

@@ -21,8 +21,8 @@ use flashwright_block::{
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// Segments of a round. On held-out parts of fourteen traces, 4 is as near as one and nearer than 16 or 64, which cut what repeats
-/// in a fixed turn; with 4, rounds still differ in their order, not only in where they begin.
+/// Segments of a round. On held-out parts of fourteen traces fewer are nearer: 16 or 64 cut what repeats in a fixed turn. One would
+/// leave seeds only the place where a round begins; three is the fewest whose order can differ, and four are close to one.
 const SEGMENTS: u64 = 4;
 const PAGE_SECTORS: u64 = 8;
 
