@@ -121,6 +121,10 @@ def cost(part: Part, program: Path) -> Cost:
     RuntimeError
         If one of its commands fails.
     """
+    # An installed package lies there compiled; so is this one, from its second start on.
+    surroundings = {
+        key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sweep.toml").write_text(SWEEP)
         cpu, memory, began = 0.0, 0.0, time.monotonic()
@@ -128,6 +132,7 @@ def cost(part: Part, program: Path) -> Cost:
             process = subprocess.Popen(
                 [program, *words],
                 cwd=folder,
+                env=surroundings,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 text=True,
