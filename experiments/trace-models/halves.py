@@ -33,12 +33,15 @@ class Known:
         Its format, where the content does not tell.
     stand_in : str or None
         The bundled stand-in of the whole trace.
+    judged : bool
+        Whether ``acceptance.py`` judges on it unless asked for others: published traces that write.
     """
 
     name: str
     file: str
     format: str | None = None
     stand_in: str | None = None
+    judged: bool = True
 
     def path(self) -> str | None:
         """The file, or None if it is absent."""
@@ -51,16 +54,26 @@ class Known:
 
 TRACES = (
     Known("financial1", "financial1-first50k.flashsim.zst", "flashsim", stand_in="financial1"),
-    Known("websearch1", "websearch1-first50k.flashsim.zst", "flashsim", stand_in="websearch1"),
-    Known("websearch1-asu", "websearch1-small.mqsim.zst", stand_in="websearch1"),
+    Known(
+        "websearch1",
+        "websearch1-first50k.flashsim.zst",
+        "flashsim",
+        stand_in="websearch1",
+        judged=False,
+    ),
+    Known("websearch1-asu", "websearch1-small.mqsim.zst", stand_in="websearch1", judged=False),
     Known("prxy_0", "prxy_0-first20k.msr.csv.zst"),
-    Known("msn-fs", "msn-fs-150k.disksim.zst", stand_in="msn"),
+    Known("msn-fs", "msn-fs-150k.disksim.zst", stand_in="msn", judged=False),
     Known("hplajw", "hplajw-1week.csv.zst"),
     Known("cloudphysics", "cloudphysics-sample.csv.zst"),
-    Known("pgbench", "bundled:pgbench"),
-    Known("postmark", "bundled:postmark"),
-    Known("rocksdb", "bundled:rocksdb"),
-    Known("sqlite", "bundled:sqlite"),
+    Known("financial1-asu9", "financial1-asu9-first10k.disksim.zst", "disksim"),
+    Known("fiu-mail", "fiu-mail-10k.fiu.zst"),
+    Known("postmark-msr", "postmark-msr.disksim.zst"),
+    Known("emmc-installing", "emmc-installing.txt.zst"),
+    Known("pgbench", "bundled:pgbench", judged=False),
+    Known("postmark", "bundled:postmark", judged=False),
+    Known("rocksdb", "bundled:rocksdb", judged=False),
+    Known("sqlite", "bundled:sqlite", judged=False),
 )
 
 
@@ -82,6 +95,11 @@ class Requests:
         return Requests(
             arrival - arrival[0], self.writes[which], self.first[which], self.sectors[which]
         )
+
+    def packed(self) -> Requests:
+        """The same without the chunks that none of them touches."""
+        first = _packed(self.first, self.sectors)
+        return Requests(self.arrival, self.writes, first, self.sectors)
 
     def then(self, others: Requests) -> Requests:
         """These, and one mean gap later the others."""

@@ -83,7 +83,7 @@ def drift(known: halves.Known, times: int, folder: Path) -> dict[str, Any]:
     requests = halves.read(known)
     half = requests.part(slice(0, len(requests) // 2))
     # Room for all that the bounds in the file allow.
-    fitted = fit_trace(half.save(folder / "half.txt"))
+    fitted = fit_trace(half.save(folder / "half.txt"), kind="statistics")
     model = fitted.save(folder / "model.toml")
     footprint = fitted.figures["footprint"]
     long = generated(model, times * len(half), footprint["most-regions"] * 1024)
@@ -107,7 +107,9 @@ def speed(folder: Path) -> None:
     """Fits a model to 10 million requests of another, and says what it took."""
     known = next(each for each in halves.TRACES if each.file.startswith("bundled:"))
     requests = halves.read(known)
-    model = fit_trace(requests.save(folder / "whole.txt")).save(folder / "model.toml")
+    model = fit_trace(requests.save(folder / "whole.txt"), kind="statistics").save(
+        folder / "model.toml"
+    )
     began = time.process_time()
     long = generated(model, SPEED_REQUESTS, 4 * halves.pages(requests))
     print(
@@ -119,6 +121,8 @@ def speed(folder: Path) -> None:
         "trace",
         "fit",
         str(path),
+        "--kind",
+        "statistics",
         "--format",
         "mqsim",
         "-o",

@@ -28,7 +28,7 @@ def main() -> int:
     for name, trace in HEADS.items():
         requests = halves.read(known[trace])
         with tempfile.TemporaryDirectory() as folder:
-            model = fit_trace(requests.save(Path(folder) / "head.mqsim"))
+            model = fit_trace(requests.save(Path(folder) / "head.mqsim"), kind="statistics")
         target = FOLDER / f"{name}.toml"
         model.save(target)
         print(f"{target.name}: {len(requests):,} requests, {target.stat().st_size:,} bytes")

@@ -346,7 +346,7 @@ def test_time_limits_leave_runs_out_and_say_so(small: str, tmp_path: Path) -> No
     said = {part.title: dict(part.lines) for part in parts(found)}
     assert said["Not known"]["runs not played"].startswith(f"{PRESENT}; ")
     assert said["Not known"]["runs not played"].endswith(": the time was over")
-    # Short runs would take as long.
+    # Short runs are left out with them.
     assert "no-short-runs" in {each.code for each in found.warnings}
     assert found.hosted is not None and "best-request" not in found.hosted.profile.findings
 

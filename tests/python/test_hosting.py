@@ -14,6 +14,7 @@ import pytest
 import needs
 from conftest import SMALL, Cli
 from flashwright import Ssd
+from flashwright.advice import short_runs
 from flashwright.advice.files import machine_files, write_files
 from flashwright.advice.host import host_advice
 from flashwright.advice.lines import BlockDevice, HostAdvice, Line
@@ -603,3 +604,21 @@ def test_queue_depth_is_advised_for_the_sizes_that_are_played() -> None:
     )
     assert played("uniform:write=1,size=4KiB").text.startswith("16: for writes of 4 KiB, as played")
     assert played("uniform:write=1,size=64KiB").text.startswith("4: for writes of 64 KiB")
+
+
+def test_which_requests_suit_a_large_drive_is_asked_of_fewer_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(short_runs, "_SIZES_KIB", (4,))
+    ssd = Ssd.named("default").with_({"capacity.logical": "3 GiB"})
+    of_all_blocks = short_runs.best_request(ssd)
+    monkeypatch.setattr(short_runs, "_PAGES_PLAYED", 1 << 16)
+    fewer = short_runs._with_fewer_blocks(ssd)
+    assert fewer.config["geometry"]["blocks-per-plane"] == 256
+    assert fewer.config["capacity"]["logical"] == "768 MiB"
+    of_fewer = short_runs.best_request(ssd)
+    assert of_fewer.figures == of_all_blocks.figures
+    # What maps, logs and caches of one bit a cell are to the drive would change with it.
+    schemes = [ssd.with_({"ftl.scheme": scheme}) for scheme in ("dftl", "fast")]
+    for other in (*schemes, Ssd.named("consumer-tlc")):
+        assert short_runs._with_fewer_blocks(other) is other

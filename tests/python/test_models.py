@@ -35,14 +35,19 @@ def test_the_command_fits_and_its_model_plays(command: Cli, trace: Path, tmp_pat
     assert run["requests"]["write"] == 500
     head = command("trace", "fit", trace, "-o", model, "--requests", "200", "-q")
     assert head.out == "" and "requests = 200" in model.read_text()
+    small = command("trace", "fit", trace, "-o", model, "--kind", "statistics")
+    assert small.status == 0 and "[mix]" in model.read_text()
+    wrong = command("trace", "fit", trace, "-o", model, "--kind", "bootstrap")
+    assert (wrong.status, wrong.err.count("\n")) == (2, 1)
+    assert "--kind: found 'bootstrap', expected sequence or statistics" in wrong.err
 
 
 def test_python_fits_generates_and_plays(trace: Path, tmp_path: Path) -> None:
     model = fit_trace(trace)
     assert model.figures["footprint"]["pages"] == PAGES
     file = model.save(tmp_path / "model.toml")
-    workload = workloads.model(file, scale=2, depth=4)
-    assert workload.label is not None and "fitted to 600 requests" in workload.label
+    workload = workloads.model(file, scale=0.5, depth=4)
+    assert workload.label is not None and "600 requests of a trace, in segments" in workload.label
     table = generate(workload, requests=700, capacity="1GiB", seed=3)
     assert table.num_rows == 700 and table == generate(
         workload, requests=700, capacity="1GiB", seed=3
@@ -54,13 +59,26 @@ def test_python_fits_generates_and_plays(trace: Path, tmp_path: Path) -> None:
 
 def test_what_is_new_lies_on_new_pages(tmp_path: Path) -> None:
     """The recording reads no page twice; what is played hardly does."""
-    fitted = fit_trace("bundled:sqlite", requests=40_000)
+    fitted = fit_trace("bundled:sqlite", requests=40_000, kind="statistics")
     model = workloads.model(fitted.save(tmp_path / "model.toml"))
     capacity = fitted.figures["footprint"]["most-regions"] * 2**22
     table = generate(model, requests=40_000, capacity=capacity, seed=2).to_pydict()
     requests = zip(table["kind"], table["first_sector"], strict=True)
     reads = [first // 8 for kind, first in requests if kind == "read"]
     assert len(reads) - len(set(reads)) < len(reads) / 200
+
+
+def test_a_sequence_plays_what_the_trace_asks_for(tmp_path: Path) -> None:
+    """A round of it has the trace's sizes and kinds, and its sequential requests but where segments meet."""
+    fitted = fit_trace("bundled:pgbench", requests=10_000)
+    model = workloads.model(fitted.save(tmp_path / "model.toml"))
+    table = generate(model, requests=10_000, capacity="8GiB", seed=2)
+    kinds = table["kind"].to_pylist()
+    for kind, name in (("read", "reads"), ("write", "writes"), ("flush", "flushes")):
+        assert kinds.count(kind) == fitted.figures["fitted"][name]
+    first, sectors = table["first_sector"].to_pylist(), table["sectors"].to_pylist()
+    covered = {first[i] // 8 + page for i in range(10_000) for page in range(-(-sectors[i] // 8))}
+    assert len(covered) == fitted.figures["footprint"]["pages"]
 
 
 def test_a_changed_model_is_refused(trace: Path, tmp_path: Path) -> None:
@@ -83,7 +101,7 @@ def test_what_cannot_be_fitted_or_played_is_told_in_one_line(
     assert command("trace", "fit", trace, "-o", tmp_path / "none" / "model.toml").status == 2
     none = command("trace", "fit", trace, "-o", model, "--requests", "0")
     assert none.status == 2 and "--requests: found 0, expected 1 or more" in none.err
-    command("trace", "fit", trace, "-o", model)
+    command("trace", "fit", trace, "-o", model, "--kind", "statistics")
     model.write_text(model.read_text().replace("\nforced = 0", "\nforced = 3"))
     edited = command("simulate", "--workload", f"model:{model}", "--requests", "10")
     assert edited.status == 2

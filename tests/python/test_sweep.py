@@ -18,7 +18,8 @@ import pytest
 import flashwright.sweeps.run_point
 from conftest import SMALL, Cli
 from flashwright import Ssd, compare, workloads
-from flashwright.errors import ConfigError, SweepError
+from flashwright.drive.policies import Unit, VictimPolicy, from_portable, to_portable
+from flashwright.errors import ConfigError, PolicyError, SweepError
 from flashwright.simulation.run import Run, RunSettings
 from flashwright.support.core import _core
 from flashwright.sweeps.points import Store, carry_out
@@ -149,6 +150,12 @@ FAULTS = {
     "seeds = 1\ndrive = 1": "drive: found 1, expected text",
     "seeds = 1\nprecondition = 'randm'": "randm",
     "seeds = 1\nworkload = 'uniform'\ntrace = 'x'": "trace: found beside workload",
+    "seeds = 1\nworkload = 'uniform'\ntenants = ['zipf']": "tenants: found beside workload",
+    "seeds = 1\ntenants = 'zipf'": 'tenants: found "zipf", expected a list of texts',
+    "seeds = 1\ntenants = [1]": "tenants: found 1 among them, expected texts",
+    "seeds = 1\ntenants = []": "tenants: found none, expected at least one",
+    "seeds = 1\ntenants = ['zipf @ shar=1']": "tenant: found 'shar=1' after @",
+    "seeds = 1\nalone = false": "alone: found without tenants, expected both or neither",
     "seeds = 1\n[set]\ngc.victm = 'fifo'": "set: gc.victm: unknown key; did you mean gc.victim?",
     "seeds = 1\n[set]\ngc.victim = 'gredy'": 'gc.victim: found "gredy"',
     "seeds =": "not TOML: invalid value (at",
@@ -656,3 +663,75 @@ def test_a_call_begins_with_settled_drives_as_a_file_does() -> None:
     assert found.table["precondition.spec"].to_pylist() == ["workload"]
     empty = sweep(ssd.precondition("empty"), "uniform:write=1", seeds=1, **given)
     assert empty.table["precondition.spec"].to_pylist() == ["empty"]
+
+
+MINE = """
+from flashwright.drive.policies import VictimPolicy
+
+
+class Fewest(VictimPolicy):
+    def __init__(self, lean=0):
+        self.lean = lean
+
+    def pick(self, unit):
+        return unit.blocks[unit.valid.argmin()]
+"""
+
+
+def test_policies_of_ones_own_are_played_in_processes_and_known_by_their_file(
+    grid: Path, command: Cli
+) -> None:
+    mine = grid.with_name("mine.py")
+    mine.write_text(MINE)
+    values = '"greedy", "mine.py:Fewest", "mine.py:Fewest(lean=2)"'
+    grid.write_text(GRID.replace('"greedy", "fifo"', values))
+    found = Sweep.from_toml(grid).run(grid.with_name("points"), jobs=2)
+    assert found.failures == []
+    of = {
+        case.label: outcome.result["figures"]
+        for case, outcome in zip(found.cases, found.outcomes, strict=True)
+    }
+    assert len(of) == 12
+    for label, figures in of.items():
+        native = re.sub(r"python:Fewest( \(lean=2\))?", "greedy", label)
+        assert figures["digest"] == of[native]["digest"]
+    own = of["gc.victim=python:Fewest (lean=2), workload.write=0.5, seed=1"]["policies"]
+    assert own[0]["settings"] == {"lean": 2} and own[0]["file"] == "mine.py"
+    sweep_again = Sweep.from_toml(grid)
+    assert sweep_again.kept(Store(grid.with_name("points"))) == 12
+    # Another file is another policy.
+    mine.write_text(MINE + "# changed\n")
+    assert Sweep.from_toml(grid).kept(Store(grid.with_name("points"))) == 4
+    assert command("sweep", grid, "--quiet", "--jobs", 1).status == 0
+
+
+class OfThisModule(VictimPolicy):
+    """Needs what JSON has no value for."""
+
+    def __init__(self, kept: object = None) -> None:
+        self.kept = kept
+
+    def pick(self, unit: Unit) -> int:
+        return int(unit.blocks[unit.valid.argmin()])
+
+
+def test_policies_that_other_processes_cannot_make_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL)
+    ssd = Ssd.find(str(tmp_path / "small.toml"))
+
+    class Within(OfThisModule):
+        pass
+
+    for policy, expected in (
+        (Within, "expected one of a file"),
+        (OfThisModule({1, 2}), "JSON has no value for"),
+        (OfThisModule((1, 2)), "JSON has no value for"),
+        (OfThisModule(float("nan")), "JSON has no value for"),
+    ):
+        with pytest.raises(PolicyError, match=expected):
+            sweep(ssd, "uniform", {"gc.victim": [policy]}, requests=10, depth=1)
+    form, path = to_portable(OfThisModule([1, 2]))
+    changed = tmp_path / "changed.py"
+    changed.write_text(Path(path).read_text() + "# changed")
+    with pytest.raises(PolicyError, match="found other content here"):
+        from_portable(form, str(changed))

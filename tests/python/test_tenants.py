@@ -14,6 +14,7 @@ from flashwright import Ssd, compare, sweep, workloads
 from flashwright.cli import run
 from flashwright.errors import FlashwrightError, WorkloadError
 from flashwright.simulation.results import RunResult, table
+from flashwright.sweeps.sweep import Sweep
 from flashwright.traces.tenants import Tenant, Tenants
 
 SMALL = Ssd.named("default").with_(
@@ -140,6 +141,27 @@ def test_comparisons_and_sweeps_play_tenants() -> None:
     found = sweep(drive.precondition("auto"), tenants, vary, requests=6_000, jobs=1)
     swept = [(found.figures_of(nth) or {})["tenants"] for nth in range(2)]
     assert swept == [by_policy[policy] for policy in ("single", "fdp")]
+
+
+def test_a_file_of_a_sweep_names_tenants(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.toml"
+    text = """
+        precondition = "sequential"
+        requests = 3_000
+        tenants = ["uniform:write=0,depth=2 @ name=reader,share=25%", "uniform:write=1,depth=2"]
+        [set]
+        geometry.blocks-per-plane = 128
+        [grid]
+        gc.victim = ["greedy", "fifo"]
+    """
+    file.write_text(text)
+    found = Sweep.from_toml(file).run(jobs=1)
+    tenants = [(found.figures_of(nth) or {})["tenants"] for nth in range(2)]
+    assert [each[0]["name"] for each in tenants] == ["reader", "reader"]
+    assert all(each["slowdown"]["mean_ratio"] for played in tenants for each in played)
+    file.write_text(f"alone = false\n{text}")
+    found = Sweep.from_toml(file).run(jobs=1)
+    assert [each["slowdown"] for each in (found.figures_of(0) or {})["tenants"]] == [None, None]
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

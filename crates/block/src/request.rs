@@ -337,6 +337,11 @@ pub trait Interactive {
     /// [`SourceError`] when the workload can't continue.
     fn next(&mut self, now: Nanos) -> Result<Next, SourceError>;
 
+    /// Requests that it drew in the last step and will issue later, told once, so that the device may prepare for them.
+    fn drawn(&mut self) -> &[Request] {
+        &[]
+    }
+
     /// The device accepted the request of the last [`Next::Submit`] under this tag, which identifies its completion.
     fn submitted(&mut self, tag: Tag);
 

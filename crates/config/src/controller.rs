@@ -91,6 +91,18 @@ pub mod controller_as_toml {
 pub struct QueuesConfig {
     /// Which queue the drive takes its next command from, once it has a place for one (`controller.queue-depth`).
     pub arbiter: ArbiterName,
+    /// Time from the doorbell that a host rings for a command until the drive has fetched the command.
+    #[schemars(extend("x-maximum" = "10 s"))]
+    pub doorbell: Nanos,
+    /// Time from the interrupt for a completion until the host has seen the completion.
+    #[schemars(extend("x-maximum" = "10 s"))]
+    pub interrupt: Nanos,
+    /// Completions of a queue for which there is one interrupt (the aggregation threshold of NVMe); 1 is an interrupt for each.
+    #[schemars(range(min = 1, max = 256))]
+    pub aggregation_threshold: u32,
+    /// Time after which fewer completions than that get their interrupt (the aggregation time of NVMe).
+    #[schemars(extend("x-maximum" = "10 s"))]
+    pub aggregation_time: Nanos,
     /// Settings of the arbiters, each in a table named after it.
     #[serde(flatten)]
     pub arbiters: ArbiterSettings,
@@ -98,7 +110,14 @@ pub struct QueuesConfig {
 
 impl Default for QueuesConfig {
     fn default() -> Self {
-        Self { arbiter: ArbiterName::Fifo, arbiters: ArbiterSettings::default() }
+        Self {
+            arbiter: ArbiterName::Fifo,
+            doorbell: Nanos(0),
+            interrupt: Nanos(0),
+            aggregation_threshold: 1,
+            aggregation_time: Nanos(0),
+            arbiters: ArbiterSettings::default(),
+        }
     }
 }
 
@@ -106,7 +125,8 @@ impl QueuesConfig {
     /// Whether the drive takes commands as they come, at no cost.
     #[must_use]
     pub fn is_plain(&self) -> bool {
-        self.arbiter == ArbiterName::Fifo
+        let costs = self.doorbell.0 > 0 || self.interrupt.0 > 0 || self.aggregation_threshold > 1;
+        self.arbiter == ArbiterName::Fifo && !costs
     }
 }
 
@@ -255,6 +275,13 @@ impl ControllerConfig {
             "controller.read-buffer.size",
             "0 B (no buffer)",
             "a size, which the other settings of controller.read-buffer need",
+        );
+        let queues = &self.queues;
+        problems.unless(
+            queues.aggregation_threshold <= 1 || queues.aggregation_time.0 > 0,
+            "controller.queues.aggregation-time",
+            queues.aggregation_time,
+            "a time, after which fewer completions than controller.queues.aggregation-threshold get their interrupt",
         );
         let fits = |size: Bytes| read.size.0 == 0 || size <= read.size;
         let at_most = format!("no more than controller.read-buffer.size = {}", read.size);

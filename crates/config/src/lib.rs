@@ -21,7 +21,8 @@ mod values;
 pub use check::DriveConfig;
 pub use chips::{BlockLayout, ChipsConfig, PageTimes, Programming, Superblock, Suspends};
 pub use controller::{
-    BufferKind, ControllerConfig, Drain, Interface, Oversized, ReadBufferConfig, WriteBufferConfig, controller_as_toml,
+    BufferKind, ControllerConfig, Drain, Interface, Oversized, QueuesConfig, ReadBufferConfig, WriteBufferConfig,
+    controller_as_toml,
 };
 pub use devices::{Device, bundled, bundled_devices};
 pub use energy::EnergyConfig;

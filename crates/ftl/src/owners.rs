@@ -32,25 +32,39 @@ impl OwnerCounts {
 pub(crate) struct Owners {
     /// The page after the last one of each owner.
     ends: Vec<u32>,
+    /// By stretch of [`STRETCH`] pages, the owner of its first page: from there on few are looked at.
+    firsts: Vec<u8>,
     /// Who wrote last.
     writer: usize,
     /// By owner; the last item is nobody.
     counts: Vec<OwnerCounts>,
 }
 
+/// Pages whose owners are looked up together.
+const STRETCH: u32 = 64;
+
 impl Owners {
+    /// At most 255 owners.
     pub fn new(ends: &[u32]) -> Self {
+        let first = |page: u32| u8::try_from(ends.partition_point(|end| *end <= page)).expect("owners fit 8 bits");
+        let firsts = (0..ends.last().copied().unwrap_or(0)).step_by(STRETCH as usize).map(first).collect();
         let all = ends.len() + 1;
         let counts = vec![OwnerCounts { pages_moved_for: vec![0; all], ..OwnerCounts::default() }; all];
-        Self { ends: ends.to_vec(), writer: ends.len(), counts }
+        Self { ends: ends.to_vec(), firsts, writer: ends.len(), counts }
     }
 
     pub fn counts(&self) -> &[OwnerCounts] {
         &self.counts
     }
 
+    #[inline(always)]
     fn of(&self, lpn: Lpn) -> usize {
-        self.ends.partition_point(|end| *end <= lpn.0)
+        let Some(first) = self.firsts.get((lpn.0 / STRETCH) as usize) else { return self.ends.len() };
+        let mut owner = usize::from(*first);
+        while self.ends.get(owner).is_some_and(|end| *end <= lpn.0) {
+            owner += 1;
+        }
+        owner
     }
 
     pub fn host_writes(&mut self, lpn: Lpn) {
@@ -71,6 +85,15 @@ impl Owners {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_page_has_the_owner_in_whose_range_it_is() {
+        let ends = [1, 1, 63, 64, 65, 200, 1000];
+        let owners = Owners::new(&ends);
+        for page in 0..1100 {
+            assert_eq!(owners.of(Lpn(page)), ends.iter().filter(|end| **end <= page).count(), "page {page}");
+        }
+    }
 
     #[test]
     fn a_moved_page_counts_for_its_owner_and_for_who_wrote() {

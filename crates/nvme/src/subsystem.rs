@@ -64,6 +64,12 @@ impl About {
         self.zoning.map_or(self.bytes, |zoning| zoning.writable().0)
     }
 
+    /// Whether it knows what is not written: then hosts may wish for an error where they read that.
+    #[must_use]
+    pub fn tells_unwritten(&self) -> bool {
+        self.trims_to_zeros || self.zoning.is_some()
+    }
+
     /// Whether namespaces may have a format: the drive reads and writes such blocks, and a loss of power tears none of them.
     #[must_use]
     pub fn has_format(&self, format: u8) -> bool {
@@ -126,6 +132,9 @@ pub trait Media {
     /// What it counts.
     fn health(&self) -> Health;
 
+    /// Whether all of a range of the drive holds data that were written.
+    fn is_written(&self, first_byte: u64, bytes: u32) -> bool;
+
     /// The drive as one that places data by handle, if it does.
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         None
@@ -140,6 +149,9 @@ pub trait Media {
 impl<F: Fn() -> Health> Media for F {
     fn health(&self) -> Health {
         self()
+    }
+    fn is_written(&self, _: u64, _: u32) -> bool {
+        true
     }
 }
 
@@ -158,6 +170,8 @@ pub struct Subsystem {
     /// None where the drive places no data.
     pub(crate) placement: Option<DataPlacement>,
     chores: Chores,
+    /// Whether a host has ever asked for an error where it reads what is not written.
+    pub(crate) has_dulbe: bool,
     /// Whether what is kept of it has changed since it was last taken.
     is_changed: bool,
     controllers: BTreeMap<u16, Controller>,
@@ -179,6 +193,8 @@ pub struct Place {
 pub struct Controller {
     /// Its identifier.
     pub id: u16,
+    /// Its place among those that there are, which the next one takes once it is gone.
+    slot: u16,
     /// Whether it only tells where others are.
     pub is_discovery: bool,
     /// Whether it is a function on PCIe, whose queues are in its host's memory.
@@ -473,6 +489,7 @@ impl Subsystem {
             sanitize: Sanitize::default(),
             placement,
             chores,
+            has_dulbe: false,
             is_changed: false,
             controllers: BTreeMap::new(),
             next: 1,
@@ -610,6 +627,8 @@ impl Subsystem {
         }
         let id = self.next;
         self.next += 1;
+        let is_taken = |slot: &u16| self.controllers.values().any(|controller| controller.slot == *slot);
+        let slot = (0..).find(|slot| !is_taken(slot)).expect("controllers are fewer than slots");
         let is_new_for = |namespace: &&Namespace| {
             let others = || self.controllers.values().any(|controller| controller.has(namespace.id));
             !is_discovery && namespace.is_attached && (namespace.is_shared || !others())
@@ -617,6 +636,7 @@ impl Subsystem {
         let attached = self.namespaces.iter().filter(is_new_for).fold(0, |all, namespace| all | bit(namespace.id));
         let controller = Controller {
             id,
+            slot,
             is_discovery,
             is_function: false,
             has_zones: self.about.zoning.is_some() && !is_discovery,
@@ -672,6 +692,15 @@ impl Subsystem {
     pub fn serves(&self, queue: &Queue) -> bool {
         let controller = self.controllers.get(&queue.place.controller);
         controller.is_some_and(|found| found.queues.get(&queue.place.queue) == Some(&queue.connection))
+    }
+
+    /// The number that no other queue has of those that there are; 0 for admin queues.
+    #[must_use]
+    pub fn queue_number(&self, place: Place) -> u16 {
+        match self.controllers.get(&place.controller) {
+            Some(controller) if place.queue > 0 => controller.slot * IO_QUEUES_MAX + place.queue,
+            _ => 0,
+        }
     }
 
     /// The connection of a queue has ended. That of the admin queue takes the controller with it.
@@ -762,6 +791,7 @@ impl Subsystem {
             // The parts of a write that lie in several extents may be begun at different times.
             untorn_bytes: self.about.untorn_bytes.or((namespace.extents().len() > 1).then_some(self.about.page_bytes)),
             trims_to_zeros: self.about.trims_to_zeros,
+            tells_unwritten: self.about.tells_unwritten(),
             is_shared: namespace.is_shared,
             nguid: namespace.uuid,
             zoning: self.about.zoning,

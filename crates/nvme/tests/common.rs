@@ -15,6 +15,8 @@ pub struct Units {
     pub moved: Vec<Moved>,
     pub has_zones: bool,
     pub failed: Vec<u32>,
+    /// Bytes that are not written.
+    pub unwritten: std::ops::Range<u64>,
 }
 
 /// Bytes of a reclaim unit.
@@ -23,6 +25,9 @@ pub const UNIT: u64 = 1 << 20;
 impl Media for Units {
     fn health(&self) -> Health {
         Health::default()
+    }
+    fn is_written(&self, first_byte: u64, bytes: u32) -> bool {
+        first_byte >= self.unwritten.end || first_byte + u64::from(bytes) <= self.unwritten.start
     }
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         Some(self)

@@ -128,6 +128,7 @@ impl Connection {
         let mut drive = Units {
             rooms: (failing < 200).then_some([UNIT, 4096, 0, UNIT / 2]),
             has_zones: self.has_zones,
+            unwritten: 0..BYTES / 2,
             ..Units::default()
         };
         loop {

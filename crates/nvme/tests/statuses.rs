@@ -101,6 +101,54 @@ fn ranges(bytes: usize, all: &[(u64, u32)]) -> Vec<u8> {
     data
 }
 
+/// Error recovery, bit 16 (DULBE): what is read and not written is an error, of the namespaces for which the host wishes that.
+#[test]
+fn what_is_not_written_is_an_error_where_a_host_wishes() {
+    const WISH: [u32; 4] = [0x05, 1 << 16 | 7, 0, 0];
+    let mut table = Table::new(|_| ());
+    let unwritten = (2, 0x87);
+    // Of namespace 1, which begins the drive, blocks 8 to 15; namespace 2 has nothing.
+    table.drive.unwritten = 4096..8192;
+    let asked = |opcode: u8, first: u32, blocks: u32| (opcode, 1, [first, 0, blocks - 1, 0]);
+    let copied = |first: u64| ranges(32, &[(first, 1)]);
+    for is_wished in [false, true] {
+        let told = if is_wished { unwritten } else { (0, 0) };
+        for (first, blocks, want) in [(0, 8, (0, 0)), (7, 2, told), (8, 1, told), (15, 1, told), (16, 8, (0, 0))] {
+            let bytes = vec![0; 512 * blocks as usize];
+            assert_eq!(table.status(1, asked(0x02, first, blocks), &[], 512 * blocks), want, "read {first}");
+            assert_eq!(table.status(1, asked(0x05, first, blocks), &bytes, 0), want, "compare {first}");
+            assert_eq!(table.status(1, asked(0x0c, first, blocks), &[], 0), want, "verify {first}");
+            assert_eq!(
+                table.status(1, (0x19, 1, [64, 0, 0, 0]), &copied(first.into()), 0),
+                if blocks == 2 { (0, 0) } else { want }
+            );
+            assert_eq!(table.status(1, asked(0x01, first, blocks), &bytes, 0), (0, 0), "a write {first}");
+        }
+        // What is out of range is told first.
+        assert_eq!(table.status(1, asked(0x02, 32_768, 1), &[], 512), (0, 0x80));
+        assert_eq!(table.status(0, (0x09, 1, WISH), &[], 0), (0, 0));
+    }
+    let value = |table: &mut Table, nsid: u32| table.admin((0x0a, nsid, [0x05, 0, 0, 0]), &[]);
+    assert_eq!(value(&mut table, 1), Ok(Outcome::Done(1 << 16 | 7, vec![])));
+    assert_eq!(value(&mut table, 2), Ok(Outcome::nothing()));
+    // Namespace 2 begins at 16 MiB.
+    table.drive.unwritten = 16 * MIB..17 * MIB;
+    assert_eq!(table.status(1, (0x02, 2, [0; 4]), &[], 4096), (0, 0));
+    assert_eq!(table.status(0, (0x09, ALL, WISH), &[], 0), (0, 0));
+    assert_eq!(table.status(1, (0x02, 2, [0; 4]), &[], 4096), unwritten);
+    assert_eq!(table.status(0, (0x09, ALL, [0x05, 0, 0, 0]), &[], 0), (0, 0));
+    assert_eq!(table.status(1, (0x02, 2, [0; 4]), &[], 4096), (0, 0));
+    // NSFEAT tells it; a drive that does not know what is written does not have it.
+    let features = |table: &mut Table| match table.admin((0x06, 1, [0; 4]), &[]) {
+        Ok(Outcome::Done(_, data)) => data[24] >> 2 & 1,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(features(&mut table), 1);
+    let mut blind = Table::new(|about| about.trims_to_zeros = false);
+    assert_eq!((features(&mut blind), blind.status(0, (0x09, 1, WISH), &[], 0)), (0, (0, 0x02)));
+    assert_eq!(blind.status(0, (0x09, 1, [0x05, 7, 0, 0]), &[], 0), (0, 0));
+}
+
 #[test]
 fn an_identifier_is_active_or_not_or_none() {
     // For each: a namespace that the controller has; one that another has; one that is not there; and no identifier of a namespace.
@@ -314,7 +362,7 @@ fn blocks_features_and_formats_refuse_what_the_specification_says() {
         ("what can't be changed", (0x09, 0, [0x81, 0, 0, 0]), vec![], (1, 0x0e)),
         ("to be saved before what can't be changed", (0x09, 0, [0x81 | 1 << 31, 0, 0, 0]), vec![], (1, 0x0d)),
         ("a bit that is reserved", (0x09, 0, [6, 2, 0, 0]), vec![], (0, 0x02)),
-        ("errors for deallocated blocks", (0x09, 1, [5, 1 << 16, 0, 0]), vec![], (0, 0x02)),
+        ("another bit of error recovery", (0x09, 1, [5, 1 << 17, 0, 0]), vec![], (0, 0x02)),
         ("a timestamp without its data", (0x09, 0, [0x0e, 0, 0, 0]), vec![], (0, 0x0f)),
         ("a timestamp", (0x09, 0, [0x0e, 0, 0, 0]), vec![1; 8], (0, 0)),
         ("a value of none of the kinds", (0x0a, 0, [6 | 4 << 8, 0, 0, 0]), vec![], (0, 0x02)),

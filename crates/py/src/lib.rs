@@ -24,7 +24,7 @@ use flashwright_ftl::{
 use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{SpecError, Target as DriveSize, WorkloadSpec, catalogue};
-use flashwright_workload::model::{FitError, fit_to};
+use flashwright_workload::model::{FitError, fit_sequence, fit_to};
 use flashwright_workload::trace::{Part, Tenant, TraceInfo, TraceLabel, convert_part, formats, merge};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -368,9 +368,10 @@ fn workload_columns<'py>(
     columns.into_dict(py)
 }
 
-/// Fits a model to a trace, or to its first `most` requests; returns the model's text and what it was fitted to, as JSON.
+/// Fits a model to a trace, or to its first `most` requests: of its `sequence`, or else of statistics. Returns the model's text
+/// and what it was fitted to, as JSON.
 #[pyfunction]
-fn trace_fit(py: Python<'_>, spec: &str, most: Option<u64>) -> PyResult<(String, String)> {
+fn trace_fit(py: Python<'_>, spec: &str, most: Option<u64>, sequence: bool) -> PyResult<(String, String)> {
     let spec = TraceText::read(spec)?;
     interruptible(py, move || {
         let wrong = |error: FitError| match error {
@@ -379,10 +380,15 @@ fn trace_fit(py: Python<'_>, spec: &str, most: Option<u64>) -> PyResult<(String,
         };
         let internal = |error: serde_json::Error| TraceError::new_err(error.to_string());
         let mut reader = spec.reader()?;
-        let model = fit_to(&mut reader, most).map_err(wrong)?;
-        let mut about = serde_json::to_value(&model).map_err(internal)?;
+        let (text, mut about) = if sequence {
+            let model = fit_sequence(&mut reader, most).map_err(wrong)?;
+            (model.to_text(), serde_json::json!({"fitted": model.fitted, "footprint": model.footprint}))
+        } else {
+            let model = fit_to(&mut reader, most).map_err(wrong)?;
+            (model.to_text(), serde_json::to_value(&model).map_err(internal)?)
+        };
         about["reading"] = source::reading(&reader);
-        Ok((model.to_text(), about.to_string()))
+        Ok((text, about.to_string()))
     })
 }
 

@@ -18,6 +18,8 @@ pub struct Command {
     pub length: u32,
     /// Of a write, the stream that it names for placement; 0 if it names none.
     pub stream: u16,
+    /// The submission queue that it came through ([`flashwright_block::Request::queue`]); 0 for a client that has none.
+    pub queue: u16,
 }
 
 impl Command {
@@ -78,7 +80,7 @@ pub fn take<'a>(input: &'a [u8], export: &Export, allocation: bool) -> (usize, T
     let Head { flags, cookie, offset, length, .. } = head;
     match fault(&head, kind, export, allocation) {
         Some((errno, why)) => (bytes, refused(&head, errno, why)),
-        None => (bytes, Taken::Command(Command { cookie, kind, flags, offset, length, stream: 0 }, data)),
+        None => (bytes, Taken::Command(Command { cookie, kind, flags, offset, length, stream: 0, queue: 0 }, data)),
     }
 }
 
@@ -188,7 +190,8 @@ mod tests {
             let needed = if cut < 28 { 28 } else { 540 };
             assert_eq!(take(&input[..cut], &export(false), false), (0, Taken::More(needed)));
         }
-        let command = Command { cookie: 1, kind: Kind::Write, flags: flag::FUA, offset: 512, length: 512, stream: 0 };
+        let (flags, stream, queue) = (flag::FUA, 0, 0);
+        let command = Command { cookie: 1, kind: Kind::Write, flags, offset: 512, length: 512, stream, queue };
         assert_eq!(take(&input, &export(false), false), (540, Taken::Command(command, &[7; 512])));
     }
 

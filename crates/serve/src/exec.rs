@@ -314,9 +314,10 @@ fn divide(command: &Command, page_bytes: u64, parts: &mut Vec<Request>) -> bool 
         sectors: u32::try_from((end - first) / SECTOR_BYTES).expect("a command has 32 bits of bytes"),
         fua: fua && kind.class() == RequestClass::Write,
         stream: command.stream,
+        queue: command.queue,
         ..Request::default()
     };
-    let flush = Request { kind: RequestKind::Flush, ..Request::default() };
+    let flush = Request { kind: RequestKind::Flush, queue: command.queue, ..Request::default() };
     let zeros = |parts: &mut Vec<Request>, first: u64, end: u64| {
         let pieces = (first..end).step_by(PAYLOAD_MAX as usize);
         parts.extend(pieces.map(|at| of(RequestKind::Write, at, end.min(at + u64::from(PAYLOAD_MAX)))));
@@ -374,7 +375,7 @@ mod tests {
 
     fn parts(kind: Kind, flags: u16, offset: u64, length: u32) -> Option<Vec<(RequestKind, u64, u32, bool)>> {
         let mut parts = Vec::new();
-        let fits = divide(&Command { cookie: 0, kind, flags, offset, length, stream: 0 }, 4096, &mut parts);
+        let fits = divide(&Command { cookie: 0, kind, flags, offset, length, stream: 0, queue: 0 }, 4096, &mut parts);
         let of = |part: &Request| (part.kind, part.first_sector, part.sectors, part.fua);
         fits.then(|| parts.iter().map(of).collect())
     }

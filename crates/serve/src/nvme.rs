@@ -14,7 +14,8 @@ use crate::served::Served;
 use crate::shared::Shared;
 use crate::vfio;
 use crate::wire::{Kind, PAYLOAD_MAX, flag};
-use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement, RequestKind, Zoned};
+use flashwright_block::{Bytes, IoError, Moved, Nanos, Placed, Placement, RequestKind, SECTOR_BYTES, Zoned};
+use flashwright_nvme::subsystem::Place;
 use flashwright_nvme::tcp::{Reader, Ready, Writer};
 use flashwright_nvme::wire::HOST_PAGE;
 use flashwright_nvme::wire::identify::ZEROES_MAX;
@@ -56,15 +57,31 @@ impl Session {
     }
 
     /// The next request for the drive. Requests whose namespace is gone are answered on the way.
-    pub fn front<S: Served>(&mut self, drive: &Drive<S>, replies: &mut Replies) -> Option<&Ready> {
+    pub fn front<S: Served>(&mut self, drive: &Drive<S>, replies: &mut Replies) -> Option<Command> {
         let subsystem = drive.subsystem.as_ref()?;
-        while let Some(ready) = self.ready().front()
-            && let Err(status) = subsystem.check(&ready.io)
-        {
-            replies.ended(ready.flight, status);
-            self.begin();
+        while let Some(ready) = self.ready().front() {
+            match subsystem.check(&ready.io) {
+                Ok(()) => {
+                    let queue = self.place(replies, ready).map_or(0, |place| subsystem.queue_number(place));
+                    let cookie = u64::from(ready.flight) | u64::from(ready.at) << 32;
+                    return Some(asked(&ready.io, cookie, queue));
+                }
+                Err(status) => {
+                    replies.ended(ready.flight, status);
+                    self.begin();
+                }
+            }
         }
-        self.ready().front()
+        None
+    }
+
+    /// Where the command of a request came from.
+    fn place(&self, replies: &Replies, ready: &Ready) -> Option<Place> {
+        match (self, replies) {
+            (Self::Tcp(connection), _) => connection.reader.queue().map(|queue| queue.place),
+            (Self::Vfio(session), Replies::Vfio(queues)) => Some(session.function.place(queues, ready)),
+            _ => None,
+        }
     }
 
     /// Whether it goes on without further bytes of its client: once requests have ended, or answers were sent.
@@ -206,6 +223,10 @@ impl<S: Served> Media for Behind<'_, S> {
         let [media_errors, unsafe_shutdowns, mounts] = self.counts;
         Health { media_errors, unsafe_shutdowns, power_cycles: 1 + mounts, ..self.served.health() }
     }
+    fn is_written(&self, first_byte: u64, bytes: u32) -> bool {
+        let sectors = u64::from(bytes) / SECTOR_BYTES;
+        self.served.stretch(first_byte / SECTOR_BYTES, sectors) == (true, sectors)
+    }
     fn placed(&mut self) -> Option<&mut dyn Placed> {
         if self.served.placed().is_some() { Some(self) } else { None }
     }
@@ -263,7 +284,7 @@ impl<S: Served> Drive<S> {
     /// Begins what the subsystem asks of the drive for itself.
     pub(crate) fn begin_chores(&mut self, executor: &mut Executor, outs: &mut impl Outs, arrival: Nanos) {
         while let Some(io) = self.subsystem.as_mut().and_then(Subsystem::next_chore) {
-            executor.begin(self, outs, NOBODY, (asked(&io, 0), &[]), arrival);
+            executor.begin(self, outs, NOBODY, (asked(&io, 0, 0), &[]), arrival);
         }
     }
 
@@ -285,17 +306,13 @@ pub(crate) fn replies() -> Replies {
     Replies::Nvme(Box::<Writer>::default())
 }
 
-/// What a session asks of the drive, as a command of the executor.
-pub(crate) fn command_of(ready: &Ready) -> Command {
-    asked(&ready.io, u64::from(ready.flight) | u64::from(ready.at) << 32)
-}
-
 /// The flight of a command of a session, and where its data begin in those of the flight.
 pub(crate) fn flight(command: &Command) -> (u32, u32) {
     ((command.cookie & 0xffff_ffff) as u32, (command.cookie >> 32) as u32)
 }
 
-fn asked(io: &Io, cookie: u64) -> Command {
+/// What is asked of the drive, as a command of the executor.
+fn asked(io: &Io, cookie: u64, queue: u16) -> Command {
     let (kind, flags) = match io.op {
         Op::Read => (Kind::Read, 0),
         Op::Write => (Kind::Write, 0),
@@ -311,7 +328,7 @@ fn asked(io: &Io, cookie: u64) -> Command {
         Op::ResetZone => (Kind::OfZones(RequestKind::ZoneReset), 0),
     };
     let flags = flags | if io.is_durable { flag::FUA } else { 0 };
-    Command { cookie, kind, flags, offset: io.offset, length: io.bytes, stream: io.handle.into() }
+    Command { cookie, kind, flags, offset: io.offset, length: io.bytes, stream: io.handle.into(), queue }
 }
 
 /// Carries out requests as fast as they go, until the connection ends.
@@ -376,9 +393,8 @@ pub(crate) fn batch<S: Served>(
     let mut bytes = 0;
     let is_full = loop {
         drive.begin_chores(executor, replies, Nanos(0));
-        while session.front(drive, replies).is_some() {
+        while let Some(command) = session.front(drive, replies) {
             let ready = session.begin().expect("there is a front");
-            let command = command_of(&ready);
             executor.begin(drive, replies, 0, (command, &ready.data), Nanos(0));
             bytes += command.length as usize;
             if bytes >= BATCH_BYTES {

@@ -640,8 +640,7 @@ fn begin_of_session<S: Served>(
     loop {
         drive.begin_chores(executor, clients, shared.pacing.drive_time(came));
         let Some(client) = &mut clients.slots[slot] else { return true };
-        if let Some(ready) = session.front(drive, &mut client.replies) {
-            let command = nvme::command_of(ready);
+        if let Some(command) = session.front(drive, &mut client.replies) {
             let (waits, fits) = client.room(&command, others, shared.in_flight_max);
             client.waits = waits || !fits;
             if client.waits {

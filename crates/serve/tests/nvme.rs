@@ -421,6 +421,52 @@ fn many_commands_at_once_are_all_answered() {
     }
 }
 
+/// A host that has errors for what is not written reads what it wrote, and what another host trims no more.
+#[test]
+fn what_is_not_written_is_an_error_once_a_host_wishes() {
+    for pace in [Pace::None, Pace::Real { time_scale: 0.01 }] {
+        let server = serve(pace, |_| ());
+        let (mut admin, other) = (Host::admin(&server, 0), Host::admin(&server, 0));
+        let (mut queue, mut plain) = (admin.queue(&server, 1), other.queue(&server, 1));
+        let status = |queue: &mut Host, first: u64| queue.get(of_blocks(0x02, first, 8), 4096).cqe.status;
+        assert_eq!(status(&mut queue, 64), Status::SUCCESS);
+        assert_eq!(
+            admin.ask(sqe(0x09, 1, [0x05, 1 << 16, 0, 0, 0, 0]), &[], Carry::Inside).cqe.status,
+            Status::SUCCESS
+        );
+        assert_eq!([&mut queue, &mut plain].map(|of| status(of, 64)), [Status::UNWRITTEN, Status::SUCCESS]);
+        assert_eq!(queue.write(64, &[9; 4096], Carry::Inside), Status::SUCCESS);
+        assert_eq!((status(&mut queue, 64), status(&mut queue, 68)), (Status::SUCCESS, Status::UNWRITTEN));
+        assert_eq!(plain.ask(of_blocks(0x08, 64, 8), &[], Carry::Inside).cqe.status, Status::SUCCESS);
+        assert_eq!(status(&mut queue, 64), Status::SUCCESS, "zeros that were written");
+        let mut range = [0; 16];
+        put(&mut range, 4, &8u32.to_le_bytes());
+        put(&mut range, 8, &64u64.to_le_bytes());
+        let trim = sqe(0x09, 1, [0, 1 << 2, 0, 0, 0, 0]);
+        assert_eq!(plain.ask(trim, &range, Carry::Inside).cqe.status, Status::SUCCESS);
+        assert_eq!(status(&mut queue, 64), Status::UNWRITTEN);
+        assert!(server.stop().served.is_some());
+    }
+}
+
+/// Two hosts: one with two queues, one with a queue of the same number.
+#[test]
+fn each_queue_of_each_host_has_figures_of_its_own() {
+    for pace in [Pace::None, Pace::Real { time_scale: 0.01 }] {
+        let server = serve(pace, |_| ());
+        let (one, other) = (Host::admin(&server, 0), Host::admin(&server, 0));
+        let queues = [one.queue(&server, 1), one.queue(&server, 2), other.queue(&server, 1)];
+        for (count, mut queue) in [3, 5, 7].into_iter().zip(queues) {
+            assert_eq!(queue.write(0, &[1; 8192], Carry::Inside), Status::SUCCESS);
+            (0..count).for_each(|_| drop(queue.read(0, 8)));
+        }
+        let report = server.stop().served.unwrap().report().report;
+        let found: Vec<_> = report.queues.iter().map(|of| (of.queue, of.requests.read, of.requests.write)).collect();
+        assert_eq!(found, [(1, 3, 1), (2, 5, 1), (129, 7, 1)]);
+        assert_eq!(report.queues.iter().map(|of| of.pages_written).sum::<u64>(), report.host.pages_written.unwrap());
+    }
+}
+
 #[test]
 fn a_host_that_takes_its_answers_late_gets_all_of_them() {
     for pace in [Pace::None, Pace::Real { time_scale: 0.01 }] {

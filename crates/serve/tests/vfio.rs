@@ -161,6 +161,8 @@ fn many_commands_at_once_are_all_answered() {
         }
         assert!(machine.poll(1).is_none() && answered > 500);
         assert_eq!(machine.read(128, 65_536), pattern(65_536, 239));
+        let queues = server.stop().served.unwrap().report().report.queues;
+        assert_eq!((queues.len(), queues[0].queue, queues[0].requests.write), (1, 1, answered));
     }
 }
 

@@ -337,6 +337,11 @@ impl Player {
         if self.is_stopped_by(gate, &request, device)? {
             return Ok(false);
         }
+        let drawn = source.drawn();
+        if !drawn.is_empty() {
+            device.expect(drawn, Ahead::Far);
+            device.expect(drawn, Ahead::Near);
+        }
         source.submitted(device.submit(request)?);
         self.submitted += 1;
         self.outstanding += 1;

@@ -157,6 +157,7 @@ impl TenantsSpec {
             ready: VecDeque::new(),
             arrivals: BinaryHeap::new(),
             in_flight: 0,
+            drew: None,
             repeats: false,
             begun: false,
             begins_anew: false,
@@ -318,6 +319,8 @@ pub(crate) struct Tenants {
     /// The next arrival of each open loop.
     arrivals: BinaryHeap<Reverse<(Nanos, u16)>>,
     in_flight: u64,
+    /// Who has just drawn requests that are not announced.
+    drew: Option<u16>,
     /// Whether there are recordings, with the last of which playing ends.
     has_recordings: bool,
     /// Whether recordings start over when they end.
@@ -393,7 +396,11 @@ impl Tenants {
     #[inline(always)]
     fn take(&mut self, at: usize) -> Result<Option<Request>, SourceError> {
         let Some(queue) = &mut self.queues[at] else { return Ok(None) };
-        queue.take(self.repeats)
+        let taken = queue.take(self.repeats);
+        if queue.next == 1 {
+            self.drew = Some(number(at));
+        }
+        taken
     }
 
     /// Whether every recording has ended.
@@ -460,6 +467,12 @@ impl Interactive for Tenants {
             None if self.in_flight > 0 => Next::WaitForCompletion,
             None => Next::Ended,
         })
+    }
+
+    #[inline(always)]
+    fn drawn(&mut self) -> &[Request] {
+        let Some(at) = self.drew.take() else { return &[] };
+        self.queues[usize::from(at)].as_ref().map_or(&[], |queue| &queue.batch[queue.next..])
     }
 
     fn submitted(&mut self, _: Tag) {

@@ -3,13 +3,14 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests count as library code
 
-use flashwright_block::Priority;
+use flashwright_block::{BlockDevice, Completion, HoldsData, Nanos, Priority, Request, RequestKind, Seed};
 use flashwright_sim::{
-    NamespaceSize, Pace, RunOptions, RunReport, Search, Simulation, SourceSpec, TenantSpec, TenantsSpec, TraceSpec,
-    Verdict,
+    LiveRun, NamespaceSize, Pace, Precondition, RunOptions, RunReport, Search, Simulation, SourceSpec, TenantSpec,
+    TenantsSpec, TraceSpec, Verdict,
 };
 use flashwright_ssd::{Config, DriveConfig, Ssd};
 use flashwright_workload::trace::{AddressMap, TraceOptions};
+use serde_json::json;
 use std::fmt::Write as _;
 
 const SMALL: &str = "[geometry]\nchannels = 2\ndies-per-channel = 1\nblocks-per-plane = 64\npages-per-block = 32\n\
@@ -380,4 +381,50 @@ fn what_the_drive_does_not_look_at_is_said() {
         "a tenant names handle 8, and the drive has 8: its data go to handle 0; try --set placement.fdp.handles=9"
     );
     assert_eq!(codes(&[], None, Priority::Medium), []);
+}
+
+/// A drive in service is asked what two tenants asked, through their queues: each queue has the times of its tenant.
+#[test]
+fn queues_of_a_drive_in_service_have_the_figures_of_tenants() {
+    let settings = [
+        "controller.queue-depth=4",
+        "controller.queues.arbiter=round-robin",
+        "controller.queues.doorbell=2 us",
+        "controller.queues.interrupt=3 us",
+        "controller.queues.aggregation-threshold=4",
+        "controller.queues.aggregation-time=100 us",
+    ];
+    let specs = ["uniform:write=0.5,rate=4000", "zipf:write=1,rate=2000"];
+    let (_, found) = played(&config(&settings), &together(mix(&specs)), &options("sequential", Some(3000)));
+    let rows = found.requests.unwrap();
+    let mut live = LiveRun::new(&config(&settings), Seed(3), Precondition::Sequential, || false).unwrap();
+    let second = found.report.tenants[1].first_page;
+    let sectors = u32::try_from(live.ssd().sectors_per_page()).unwrap();
+    let mut order: Vec<usize> = (0..rows.lpn.len()).collect();
+    order.sort_by_key(|at| rows.arrival_ns[*at]);
+    assert!(live.now().0 <= rows.arrival_ns[order[0]]);
+    let mut completion = Completion::default();
+    for at in order {
+        let request = Request {
+            arrival: Nanos(rows.arrival_ns[at]),
+            first_sector: u64::from(rows.lpn[at]) * u64::from(sectors),
+            sectors: sectors * rows.pages[at],
+            kind: RequestKind::ALL[usize::from(rows.kind[at])],
+            queue: 1 + u16::from(rows.lpn[at] >= second),
+            ..Request::default()
+        };
+        let is_write = request.kind == RequestKind::Write;
+        let data = vec![1; if is_write { request.data_bytes() } else { 0 }];
+        live.submit_with(request, &data).unwrap();
+    }
+    while live.wait(Nanos(u64::MAX), &mut completion).unwrap() {}
+    let report = live.report().report;
+    assert!(report.tenants.is_empty());
+    assert_eq!(report.queues.iter().map(|queue| queue.queue).collect::<Vec<_>>(), [1, 2]);
+    for (queue, tenant) in report.queues.iter().zip(&found.report.tenants) {
+        assert_eq!(json!(queue.requests), json!(tenant.requests));
+        assert_eq!(json!(queue.response_time_ns), json!(tenant.response_time_ns));
+        assert_eq!(json!(queue.service_time_ns), json!(tenant.service_time_ns));
+        assert_eq!((queue.pages_read, queue.pages_written), (tenant.pages_read, tenant.pages_written));
+    }
 }

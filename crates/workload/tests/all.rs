@@ -10,6 +10,7 @@ mod generate_speed;
 mod generate_stand_in;
 mod generate_zones;
 mod model;
+mod model_sequence;
 mod model_support;
 mod statistics;
 mod trace_address;

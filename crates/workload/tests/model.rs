@@ -241,7 +241,7 @@ fn a_file_is_small_has_no_address_and_reads_back() {
 fn edited_files_are_refused_in_one_line() {
     let text = fitted(uniform(500, 100, 0.5, 1)).to_text();
     for (from, to, expected) in [
-        ("version = 2", "version = 1", "version: found 1, expected 2: fit the model again"),
+        ("version = 2", "version = 1", "version: found 1, expected 2 or 3: fit the model again"),
         ("[mix]", "[mixture]", "found unknown field `mixture`"),
         ("\nforced = 0", "\nforced = 1.5", "mix.forced: found 1.5, expected a share from 0 to 1"),
         ("\nregions = 1", "\nregions = 9", "footprint.regions: found 9, expected 1 up to most-regions (1)"),

@@ -40,10 +40,6 @@ _LEFT_UNUSED = (0.1, 0.2, 0.3)
 _NO_TIME = "1 ns"
 # The share of the logical space that a load must leave alone for discards to be played.
 _REACH_MOST = 0.95
-# Seconds of short runs for the host, at most.
-_SHORT_RUNS_S = 10.0
-# Pages of a model that short runs, which fill it first, take at most. Chosen: more take longer than that.
-_SHORT_RUNS_PAGES = 20_000_000
 # The share of the limit that short runs and settings get at least.
 _KEPT_SHARE = 0.3
 # Requests of a trace that are looked at for their alignment, at most.
@@ -288,7 +284,7 @@ def assess(
     made = _with_runs(made, plan.trials, (1 - _KEPT_SHARE) * seconds, played_so_far)
     if plan.ssd is not None and not made.interrupted:
         try:
-            profile = known or _described(made, plan.ssd, ends - time.monotonic())
+            profile = known or _described(made, plan.ssd)
             hosted = host_advice(profile, made.spare)
             made = replace(made, hosted=hosted, load=_aligned(plan, profile))
         except KeyboardInterrupt:
@@ -303,18 +299,15 @@ def assess(
     return replace(made, cautions=tuple(_cautions(made, known)))
 
 
-def _described(made: Assessment, ssd: Ssd, seconds: float) -> Profile:
-    """What follows from the model: with short runs, unless they would take too long."""
+def _described(made: Assessment, ssd: Ssd) -> Profile:
+    """What follows from the model: with short runs, unless the time is over."""
     bare = replace(ssd, preconditioning=None)
-    if _is_too_large(made, ssd):
-        return Profile.described(bare)
-    return profile_of_model(bare, min(_SHORT_RUNS_S, max(0.0, seconds)))
+    return Profile.described(bare) if _no_run_ended(made) else profile_of_model(bare)
 
 
-def _is_too_large(made: Assessment, ssd: Ssd) -> bool:
-    """Whether short runs of a model would take too long: a run of the load was, or its fill alone will."""
-    without_load = bool(made.trials) and made.present is None
-    return without_load or _core.config_check(ssd.toml)[1] > _SHORT_RUNS_PAGES
+def _no_run_ended(made: Assessment) -> bool:
+    """Whether the limit of time left nothing of the load: short runs of the model are left out then as well."""
+    return bool(made.trials) and made.present is None
 
 
 def _with_runs(
@@ -414,11 +407,11 @@ def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:
             f"{'; '.join(made.left_out)}",
             "--time-limit with more seconds",
         )
-    model_alone = None if made.hosted is None or known is not None else made.ssd
-    if model_alone is not None and _is_too_large(made, model_alone):
+    from_model_alone = made.hosted is not None and known is None and made.ssd is not None
+    if from_model_alone and _no_run_ended(made):
         add(
             "no-short-runs",
-            "the model is too large for short runs: advice for its host rests on none",
+            "no run of the load ended in time, so short runs were left out: advice for its host rests on none",
         )
     for name, why in made.failures.items():
         add("not-played", f"{name}: can't be played: {why}")

@@ -26,7 +26,7 @@ from flashwright.advice.queue import (
     read_ahead,
 )
 from flashwright.advice.requests import alignment, queue_depth, request_size, write_size
-from flashwright.advice.short_runs import SECONDS, best_request
+from flashwright.advice.short_runs import best_request
 from flashwright.advice.space import Advice
 from flashwright.simulation.ssd import Ssd
 from flashwright.twin.profile import Profile
@@ -34,15 +34,13 @@ from flashwright.twin.profile import Profile
 __all__ = ["BEST_DEPTH", "BEST_SIZE", "host_advice", "profile_of_model", "utilization_for"]
 
 
-def profile_of_model(ssd: Ssd, seconds: float = SECONDS) -> Profile:
+def profile_of_model(ssd: Ssd) -> Profile:
     """What is known of a drive that is a model: its description, and which requests suit it by short runs.
 
     Parameters
     ----------
     ssd : Ssd
         The drive.
-    seconds : float, optional
-        As of :func:`flashwright.advice.short_runs.best_request`.
 
     Examples
     --------
@@ -54,9 +52,7 @@ def profile_of_model(ssd: Ssd, seconds: float = SECONDS) -> Profile:
     True
     """
     described = Profile.described(ssd)
-    return replace(
-        described, findings={**described.findings, BEST_REQUEST: best_request(ssd, seconds)}
-    )
+    return replace(described, findings={**described.findings, BEST_REQUEST: best_request(ssd)})
 
 
 def host_advice(

@@ -240,13 +240,12 @@ def _values(text: str) -> tuple[str, list[object]]:
     return key, found
 
 
-_POLICY = re.compile(r"\.py:\w+(\(.*\))?$")
 _COMMA = re.compile(r",(?![^()]*\))")  # not within brackets
 
 
 def _value(text: str) -> object:
     """A number or a truth value as what it is, a policy's file as the policy; all else is text."""
-    if _POLICY.search(text):
+    if policies.names_a_policy(text):
         return policies.load(text)
     try:
         value: object = json.loads(text)

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast, get_args
 
 import typer
 
@@ -379,20 +379,31 @@ def fit(
             metavar="N", help="Fit to the first N requests only.", rich_help_panel="Workload"
         ),
     ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="What the model holds: sequence (the trace's own requests) or statistics (no address of it).",
+            rich_help_panel="Output",
+        ),
+    ] = "sequence",
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print nothing.", rich_help_panel="Output")
     ] = False,
 ) -> int:
-    """Fit a workload model to a trace: a small file without its addresses.
+    """Fit a workload model to a trace, to play it at any length with another course for each seed.
 
-    Play it with --workload model:MODEL.
+    Play it with --workload model:MODEL. By default it holds the trace's own requests. --kind statistics makes a small
+    file to share, without the trace's addresses; what it plays is further from the trace.
     """
     to_stdout = output == Path("-")
     if not to_stdout:
         check_writable(output)
-    from flashwright.traces.models import fit_trace
+    from flashwright.traces.models import Kind, fit_trace
 
-    found = fit_trace(options.open(file), requests=requests)
+    if kind not in get_args(Kind):
+        raise WorkloadError(f"--kind: found {kind!r}, expected sequence or statistics", "")
+    found = fit_trace(options.open(file), requests=requests, kind=cast(Kind, kind))
     if to_stdout:
         sys.stdout.write(found.text)
         return 0

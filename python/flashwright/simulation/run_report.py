@@ -465,6 +465,25 @@ class Slowdown(TypedDict):
     """Reads and writes per second alone, over those among the others. Null without a rate of both."""
 
 
+class Queue(TypedDict):
+    """A submission queue of a drive in service since measuring began."""
+
+    queue: int
+    """Its number: those of the first host from 1 on, of the second from 129 on. 0 for clients without queues."""
+    requests: Requests
+    """Its requests by kind."""
+    throughput: Throughput
+    """Rates, over the time from the start of measuring to the end of its latest request."""
+    response_time_ns: Times
+    """Times from the arrival of a request to its completion, queueing included."""
+    service_time_ns: Times
+    """Times from the moment when the drive accepts a request to its completion."""
+    pages_read: int
+    """Pages that its requests asked to read. Counts a page once for each request that touches it."""
+    pages_written: int
+    """Pages that its requests asked to write. Counts a page once for each request that touches it."""
+
+
 class Zones(TypedDict):
     """The zones of a zoned drive."""
 
@@ -851,6 +870,9 @@ class Report(TypedDict):
     """Handles of flexible data placement since measuring began. Empty unless `placement.policy` is `fdp`."""
     tenants: list[Tenant]
     """Tenants since measuring began, in their order. Empty unless several workloads were played at once."""
+    queues: list[Queue]
+    """Submission queues of a drive in service since measuring began, by number. Empty in other runs: tenants have
+    a queue each."""
     zones: Zones | None
     """The zones. Null unless `ftl.scheme` is `zoned`."""
     wear: Wear

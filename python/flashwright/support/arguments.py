@@ -305,6 +305,8 @@ def _fits(value: Any, hint: Any) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
     if hint is None or hint is type(None):
         return value is None
+    if hint is Any:
+        return True
     if origin in (Union, types.UnionType):
         return any(_fits(value, part) for part in parts)
     if origin is Literal:

@@ -31,6 +31,8 @@ def told_apart(
     ['a (k=1)', 'a (k=2)', 'b']
     >>> told_apart(["a", "a"], ["1", "2"], [{"path": "x/one/a.py"}, {"path": "x/two/a.py"}])
     ['a (one/a.py)', 'a (two/a.py)']
+    >>> told_apart(["a", "a"], ["1", "2"], [{}, {"k": 2}])
+    ['a', 'a (k=2)']
     >>> told_apart(["a", "a", "a"], ["1", "2", "1"])
     ['a (1)', 'a (2)', 'a (1)']
     """
@@ -48,7 +50,7 @@ def told_apart(
             marks = [f"{mark}, {n}" if mark else str(n) for n, mark in enumerate(marks, 1)]
         for members, mark in zip(kinds.values(), marks, strict=True):
             for at in members:
-                found[at] = f"{name} ({mark})"
+                found[at] = f"{name} ({mark})" if mark else name
     return found
 
 

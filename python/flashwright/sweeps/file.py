@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
+from flashwright.drive import policies
 from flashwright.drive.description import devices, keys_of
 from flashwright.errors import FlashwrightError, SweepError
 from flashwright.simulation.run import RunSettings
@@ -19,6 +20,7 @@ from flashwright.simulation.variant import OF_RUN
 from flashwright.support.files import parse_toml
 from flashwright.sweeps.combinations import Description
 from flashwright.traces import workloads
+from flashwright.traces.tenants import Load, Tenants
 
 __all__ = ["of_file", "read"]
 
@@ -90,6 +92,8 @@ _TOP = (
     "precondition",
     "workload",
     "trace",
+    "tenants",
+    "alone",
     "requests",
     "warmup",
     "depth",
@@ -175,7 +179,11 @@ class _Reader:
         path = self.path.parent / name
         return str(path) if file or path.is_file() else name
 
-    def source(self) -> workloads.Source:
+    def source(self) -> Load:
+        if "tenants" in self.tree:
+            return self.tenants()
+        if "alone" in self.tree:
+            raise self.fault("alone", "found without tenants, expected both or neither")
         if "trace" in self.tree and "workload" in self.tree:
             raise self.fault("trace", "found beside workload, expected one of them")
         if "trace" in self.tree:
@@ -183,6 +191,19 @@ class _Reader:
                 "trace", {"trace": self.take("trace", str, "the path of a file", "")}
             )
         return self.workload("workload", self.tree.get("workload", "bundled:pgbench"))
+
+    def tenants(self) -> Tenants:
+        for key in ("workload", "trace"):
+            if key in self.tree:
+                raise self.fault("tenants", f"found beside {key}, expected one of them")
+        texts = self.take("tenants", list, "a list of texts", [])
+        for text in texts:
+            if not isinstance(text, str):
+                raise self.fault(
+                    "tenants",
+                    f"found {_shown(text)} among them, expected texts as --tenant takes them",
+                )
+        return Tenants.of(texts, compared=self.take("alone", bool, "true or false", True))
 
     def workload(self, where: str, value: object) -> workloads.Source:
         """A workload from its text, or a trace from a table that says how to read it."""
@@ -330,6 +351,8 @@ class _Reader:
         if not isinstance(value, kinds):
             expected = "text" if len(kinds) == 1 else "text, a number, true or false, or a list"
             raise self.fault(f"{where}: {key}", f"found {_shown(value)}, expected {expected}")
+        if isinstance(value, str) and policies.names_a_policy(value):
+            return policies.load(value, self.path.parent)
         return value
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flashwright.drive.policies import name_of
+from flashwright.drive import policies
 from flashwright.errors import SweepError, TraceError
 from flashwright.simulation.identity import beginning_of_run
 from flashwright.simulation.run import Run, RunSettings
@@ -59,8 +59,10 @@ def point_of(variant: Variant, label: str) -> Point:
 
     Raises
     ------
+    PolicyError
+        If another process can't make one of its policies again.
     SweepError
-        If it takes policies written in Python.
+        If a tenant plays a trace.
 
     Examples
     --------
@@ -72,14 +74,8 @@ def point_of(variant: Variant, label: str) -> Point:
     >>> play(**point.arguments)["figures"]["measured"]["requests"]
     100
     """
-    if variant.settings.policies:
-        given = ", ".join(name_of(policy) for policy in variant.settings.policies)
-        raise SweepError(
-            f"{label}: found {given}, expected policies of the simulator's own",
-            "compare() runs policies written in Python; a sweep keeps its runs under a hash of what produced them",
-        )
     source: dict[str, Any]
-    whereabouts: dict[str, str] = {}
+    whereabouts: dict[str, Any] = {}
     if isinstance(variant.source, Workload):
         source = {"workload": variant.source.spec}
     elif isinstance(variant.source, Tenants):
@@ -101,9 +97,12 @@ def point_of(variant: Variant, label: str) -> Point:
         "precondition": variant.ssd.preconditioning or "empty",
         "source": source,
         # A sweep keeps no time series.
-        "settings": asdict(replace(variant.settings, window="off")),
+        "settings": asdict(replace(variant.settings, window="off", policies=())),
         "made_by": code(),
     }
+    if variant.settings.policies:
+        forms, files = zip(*map(policies.to_portable, variant.settings.policies), strict=True)
+        arguments["python_policies"], whereabouts["policy_files"] = list(forms), list(files)
     return Point("flashwright.sweeps.run_point:play", arguments, label, whereabouts=whereabouts)
 
 
@@ -113,7 +112,9 @@ def play(
     source: Mapping[str, Any],
     settings: Mapping[str, Any],
     made_by: str,
+    python_policies: Sequence[Mapping[str, Any]] = (),
     path: str = "",
+    policy_files: Sequence[str] = (),
     shared: str = "",
 ) -> dict[str, Any]:
     """Play a run.
@@ -130,8 +131,12 @@ def play(
         Of :class:`~flashwright.simulation.run.RunSettings`.
     made_by : str
         The digest of the code that is expected here.
+    python_policies : sequence of mappings, optional
+        Policies written in Python, as :func:`~flashwright.drive.policies.to_portable` tells of them.
     path : str, optional
         Where the trace lies.
+    policy_files : sequence of str, optional
+        Where the file of each of these policies lies.
     shared : str, optional
         Not empty if other points begin with the same preconditioned drive (:func:`sharing`).
 
@@ -167,8 +172,13 @@ def play(
                 f"{path}: found other content here, expected the content from when the sweep started",
                 "",
             )
+    own = [
+        policies.from_portable(form, file)
+        for form, file in zip(python_policies, policy_files, strict=True)
+    ]
+    run_settings = RunSettings(**{**settings, "policies": own})
     run = Run.create(
-        drive, precondition, played, RunSettings(**settings), shared=_shared() if shared else None
+        drive, precondition, played, run_settings, shared=_shared() if shared else None
     )
     figures = run.go().json
     # As it comes out of the store.
@@ -213,6 +223,10 @@ def sharing(points: Sequence[Point]) -> list[Point]:
     groups: dict[str, list[Point]] = {}
     for point in points:
         own = point.arguments
+        if "python_policies" in own:
+            # The simulator has no copy of their state.
+            groups.setdefault(point.key, []).append(point)
+            continue
         beginning = beginning_of_run(
             own["drive"],
             own["precondition"],

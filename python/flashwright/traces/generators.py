@@ -273,7 +273,7 @@ def model(
     file : path
         The model; a path without a comma. It is read now, and a run refuses it if it was changed since.
     scale : float, optional
-        Footprint over that of the trace.
+        Footprint over that of the trace; at most 1 for a sequence.
     rate_scale : float, optional
         Rate of arrivals over that of the trace; `rate` gives requests per second instead, `depth` a closed loop.
     **common

@@ -1,4 +1,4 @@
-"""Models fitted to traces: small, readable files that play like the trace and hold none of its addresses."""
+"""Models fitted to traces: files that play like the trace at any length, from its sequence or from statistics alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from flashwright.errors import ArgumentError, WorkloadError
 from flashwright.support.arguments import checked
@@ -18,6 +18,8 @@ from flashwright.traces.workloads import trace
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Kind = Literal["sequence", "statistics"]
 
 __all__ = ["FittedModel", "fit_trace", "generate"]
 
@@ -67,7 +69,10 @@ class FittedModel:
 
 @checked()
 def fit_trace(
-    source: Trace | str | os.PathLike[str], *, requests: int | None = None
+    source: Trace | str | os.PathLike[str],
+    *,
+    requests: int | None = None,
+    kind: Kind = "sequence",
 ) -> FittedModel:
     """Fit a workload model to a trace.
 
@@ -77,6 +82,9 @@ def fit_trace(
         The trace. How its addresses would be fitted to a drive, and `repeat`, play no part.
     requests : int, optional
         Fit to at most this many, from the start.
+    kind : {"sequence", "statistics"}, optional
+        What the model holds: the trace's own requests, which it plays in segments drawn anew; or statistics alone,
+        which tell no address but are further from the trace.
 
     Returns
     -------
@@ -85,7 +93,7 @@ def fit_trace(
     Raises
     ------
     TraceError
-        If the trace can't be read, or has fewer than 100 reads, writes and trims.
+        If the trace can't be read, or has fewer than 100 reads and writes (for statistics, trims included).
 
     Examples
     --------
@@ -94,13 +102,15 @@ def fit_trace(
     FittedModel(5000 requests)
     >>> len(model.text) < 100_000
     True
+    >>> fit_trace("bundled:pgbench", requests=5000, kind="statistics").figures["mix"]["forced"]
+    0.0
     """
     if requests is not None and requests < 1:
         raise WorkloadError(
             f"requests: found {requests}, expected 1 or more", parameters=["requests"]
         )
     found = source if isinstance(source, Trace) else trace(source)
-    text, figures = _core.trace_fit(found.spec_json(), requests)
+    text, figures = _core.trace_fit(found.spec_json(), requests, kind == "sequence")
     return FittedModel(text, json.loads(figures))
 
 

@@ -383,14 +383,14 @@ impl Call<'_> {
         self.subsystem.about.zoning.ok_or(Status::INVALID_OPCODE)
     }
 
-    /// What is asked, if nothing is read of a zone that is offline. On drives without zones it is.
+    /// What is asked, if nothing is read of a zone that is offline, nor of what is not written where the host has that be an error.
     fn readable(&mut self, outcome: Outcome) -> Result<Outcome, Status> {
-        if self.subsystem.about.zoning.is_some() { self.readable_in_zones(outcome) } else { Ok(outcome) }
+        let may_fail = self.subsystem.about.zoning.is_some() || self.subsystem.has_dulbe;
+        if may_fail { self.check_readable(outcome) } else { Ok(outcome) }
     }
 
     #[cold]
-    fn readable_in_zones(&mut self, outcome: Outcome) -> Result<Outcome, Status> {
-        let zone_bytes = self.zoning()?.size.0;
+    fn check_readable(&mut self, outcome: Outcome) -> Result<Outcome, Status> {
         let reads = match &outcome {
             Outcome::Io(io) => std::slice::from_ref(io),
             Outcome::Several(ios) | Outcome::Compare(ios) => ios,
@@ -398,14 +398,33 @@ impl Call<'_> {
             _ => &[],
         };
         for io in reads {
-            let zones = io.offset / zone_bytes..(io.offset + u64::from(io.bytes)).div_ceil(zone_bytes);
-            for number in zones {
-                if self.zone(u32::try_from(number).unwrap_or(u32::MAX))?.state == ZoneState::Offline {
-                    return Err(Status::ZONE_OFFLINE);
-                }
+            self.check_zones(io)?;
+            if self.minds_unwritten(io) && !self.media.is_written(io.offset, io.bytes) {
+                return Err(Status::UNWRITTEN);
             }
         }
         Ok(outcome)
+    }
+
+    fn check_zones(&mut self, io: &Io) -> Result<(), Status> {
+        let Some(zoning) = self.subsystem.about.zoning else { return Ok(()) };
+        let zones = io.offset / zoning.size.0..(io.offset + u64::from(io.bytes)).div_ceil(zoning.size.0);
+        for number in zones {
+            if self.zone(u32::try_from(number).unwrap_or(u32::MAX))?.state == ZoneState::Offline {
+                return Err(Status::ZONE_OFFLINE);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the host has reads of what is not written be errors, in the namespace that is read.
+    fn minds_unwritten(&mut self, io: &Io) -> bool {
+        let read = self.subsystem.namespaces.iter().find(|namespace| namespace.serial == io.namespace);
+        let key = read.map(|namespace| (set_features::id::RECOVERY, namespace.id));
+        let features = self.subsystem.controller(self.place.controller).map(|controller| &controller.features);
+        key.zip(features)
+            .and_then(|(key, features)| features.get(&key))
+            .is_some_and(|value| value & set_features::DULBE != 0)
     }
 
     fn controller(&mut self) -> Result<&mut Controller, Status> {

@@ -63,7 +63,7 @@ pub(super) const FEATURES: &[Feature] = &[
     feature(0x01, 0, u32::MAX), // arbitration
     feature(id::POWER, 0, 0x1f),
     feature(0x04, 343, 0x3f_ffff), // temperature threshold, kelvin
-    feature(id::RECOVERY, 0, 0xffff),
+    feature(id::RECOVERY, 0, 0xffff | DULBE),
     feature(0x06, 1, 1), // volatile write cache
     feature(id::QUEUES, QUEUES, u32::MAX),
     feature(0x0a, 0, 1),        // write atomicity
@@ -77,6 +77,9 @@ pub(super) const FEATURES: &[Feature] = &[
     of_placement(id::PLACEMENT_EVENTS, true),
     Feature { can_change: false, ..feature(id::HOST_IDENTIFIER, 0, 0) }, // Connect sets it
 ];
+
+/// Dword 11 of "error recovery", bit 16: an error where a host reads what is not written (DULBE). The other bits are a time limit.
+pub(super) const DULBE: u32 = 1 << 16;
 
 /// Dword 10, bit 31: keep it over power cycles.
 const SAVE: u32 = 1 << 31;
@@ -107,7 +110,11 @@ pub(super) const COMMAND: Command = Command {
             id::PLACEMENT => return placement(call),
             id::PLACEMENT_EVENTS => return placement_events(call),
             id::POWER if value & 0x1f != 0 => return Err(Status::INVALID_FIELD), // there is one power state
+            id::RECOVERY if value & DULBE != 0 && !call.subsystem.about.tells_unwritten() => {
+                return Err(Status::INVALID_FIELD);
+            }
             id::RECOVERY => {
+                call.subsystem.has_dulbe |= value & DULBE != 0;
                 for nsid in call.namespaces()? {
                     call.controller()?.features.insert((id, nsid), value);
                 }

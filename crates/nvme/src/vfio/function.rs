@@ -563,6 +563,12 @@ impl Function {
         }
     }
 
+    /// Where the command of a request came from.
+    #[must_use]
+    pub fn place<H: Host>(&self, queues: &Queues<H>, ready: &Ready) -> Place {
+        Place { queue: queues.flights.get(ready.flight).with.queue, ..self.place }
+    }
+
     fn push(&mut self, ready: Ready) {
         self.window += ready.data.len();
         self.ready.push_back(ready);

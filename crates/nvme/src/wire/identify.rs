@@ -134,6 +134,8 @@ pub struct NamespaceFacts {
     pub untorn_bytes: Option<u64>,
     /// Whether a read of what was trimmed gives zeros.
     pub trims_to_zeros: bool,
+    /// Whether a read of what is not written can be an error.
+    pub tells_unwritten: bool,
     /// Whether several controllers may have it.
     pub is_shared: bool,
     /// Never the same for two namespaces.
@@ -154,7 +156,8 @@ impl NamespaceFacts {
         put(&mut out, 16, &self.used.to_le_bytes());
         let preferred = u16::try_from((self.page_bytes >> shift).max(1) - 1).unwrap_or(0);
         let is_whole = self.page_bytes.is_multiple_of(1 << shift);
-        out[24] = 1 << 1 | if is_whole { 1 << 4 } else { 0 }; // NSFEAT: untorn writes of its own; preferred sizes
+        // NSFEAT: untorn writes of its own; an error for what is not written, if a host wishes; preferred sizes.
+        out[24] = 1 << 1 | u8::from(self.tells_unwritten) << 2 | if is_whole { 1 << 4 } else { 0 };
         out[26] = self.format;
         out[30] = u8::from(self.is_shared); // NMIC
         // DLFEAT: deallocated blocks read as zeros, and Write Zeroes may deallocate.

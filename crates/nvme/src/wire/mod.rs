@@ -256,6 +256,7 @@ impl Status {
     pub const WRITE_FAULT: Self = Self::of(2, 0x80);
     pub const UNRECOVERED_READ: Self = Self::of(2, 0x81);
     pub const COMPARE_FAILED: Self = Self::of(2, 0x85);
+    pub const UNWRITTEN: Self = Self::of(2, 0x87);
 }
 
 impl std::fmt::Debug for Status {

@@ -16,7 +16,7 @@ pub use rows::{Closeup, RequestColumns};
 pub use run::{FlashWindow, Window, WindowRow};
 pub use snapshots::{Snapshot, Snapshots};
 
-pub(crate) use run::{Measurement, OfTenant, mix};
+pub(crate) use run::{Measurement, OfQueue, mix};
 pub(crate) use series::Series;
 
 use crate::latency::Latency;

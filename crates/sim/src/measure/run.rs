@@ -100,8 +100,10 @@ pub(crate) struct Measurement {
     wants_more: bool,
     /// Costs one test per request if no rows are kept.
     kept: Option<Box<Kept>>,
-    /// What each tenant asked for, if there are several.
-    pub tenants: Vec<OfTenant>,
+    /// What was asked for through each queue, by its number: of tenants, or of a drive in service.
+    pub queues: Vec<Option<Box<OfQueue>>>,
+    /// When it began, if queues are counted as they come up.
+    queues_since: Option<u64>,
     /// What each tenant had cost when measuring began.
     pub owners_start: Vec<OwnerCounts>,
     snapshots: Option<Box<Snapshots>>,
@@ -121,12 +123,24 @@ struct Counted {
     energy_nj: u64,
 }
 
-/// What a tenant asked for.
+/// What was asked for through a queue.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct OfTenant {
+pub(crate) struct OfQueue {
     pub tally: Tally,
     /// As [`Measurement::pages`].
     pub pages: [u64; RequestKind::COUNT],
+}
+
+impl OfQueue {
+    fn new(started_ns: u64, timed: bool) -> Self {
+        Self { tally: Tally::new(started_ns, timed, false), pages: [0; RequestKind::COUNT] }
+    }
+
+    #[inline(always)]
+    fn completed(&mut self, completion: &Completion, ssd: &Ssd) {
+        self.tally.completed(completion);
+        self.pages[completion.request.kind as usize] += u64::from(ssd.pages_of(&completion.request).1);
+    }
 }
 
 /// Largest number of windows; beyond it, neighbours are joined and the window length doubles.
@@ -158,15 +172,26 @@ impl Measurement {
             counts_only: !timed && !wants_more,
             wants_more,
             kept,
-            tenants: vec![
-                OfTenant { tally: Tally::new(ssd.now().0, timed, false), pages: [0; RequestKind::COUNT] };
-                tenants
-            ],
+            queues: vec![Some(Box::new(OfQueue::new(ssd.now().0, timed))); tenants],
+            queues_since: None,
             owners_start: ssd.flash().owner_counts().to_vec(),
             snapshots: None,
         };
         measurement.window_start = measurement.counts(ssd);
         measurement
+    }
+
+    /// Counts what comes through any queue apart, for a drive in service: its queues come and go.
+    pub fn count_queues(&mut self, ssd: &Ssd) {
+        self.wants_more = true;
+        self.queues_since = Some(ssd.now().0);
+    }
+
+    #[cold]
+    fn add_queue(&mut self, number: u16, since: u64) -> &mut OfQueue {
+        let at = usize::from(number);
+        self.queues.resize(self.queues.len().max(at + 1), None);
+        self.queues[at].insert(Box::new(OfQueue::new(since, self.tally.timed)))
     }
 
     /// Keeps at most this many snapshots of all blocks, taken at the ends of windows.
@@ -220,9 +245,10 @@ impl Measurement {
         if let Some(kept) = &mut self.kept {
             kept.keep(completion, ssd.pages_of(&completion.request));
         }
-        if let Some(of) = self.tenants.get_mut(usize::from(completion.request.queue)) {
-            of.tally.completed(completion);
-            of.pages[completion.request.kind as usize] += u64::from(ssd.pages_of(&completion.request).1);
+        if let Some(Some(of)) = self.queues.get_mut(usize::from(completion.request.queue)) {
+            of.completed(completion, ssd);
+        } else if let Some(since) = self.queues_since {
+            self.add_queue(completion.request.queue, since).completed(completion, ssd);
         }
         let over = match self.window {
             Window::Off => false,

@@ -95,6 +95,8 @@ pub struct Report {
     pub handles: Vec<HandleReport>,
     /// Tenants since measuring began, in their order. Empty unless several workloads were played at once.
     pub tenants: Vec<TenantReport>,
+    /// Submission queues of a drive in service since measuring began, by number. Empty in other runs: tenants have a queue each.
+    pub queues: Vec<QueueReport>,
     /// The zones. Null unless `ftl.scheme` is `zoned`.
     pub zones: Option<ZonesReport>,
     /// Wear since the drive was new.

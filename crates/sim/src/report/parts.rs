@@ -357,6 +357,26 @@ pub struct TenantReport {
     pub slowdown: Option<Slowdown>,
 }
 
+/// A submission queue of a drive in service since measuring began.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Queue")]
+pub struct QueueReport {
+    /// Its number: those of the first host from 1 on, of the second from 129 on. 0 for clients without queues.
+    pub queue: u64,
+    /// Its requests by kind.
+    pub requests: RequestCounts,
+    /// Rates, over the time from the start of measuring to the end of its latest request.
+    pub throughput: Throughput,
+    /// Times from the arrival of a request to its completion, queueing included.
+    pub response_time_ns: TimesByKind,
+    /// Times from the moment when the drive accepts a request to its completion.
+    pub service_time_ns: TimesByKind,
+    /// Pages that its requests asked to read. Counts a page once for each request that touches it.
+    pub pages_read: u64,
+    /// Pages that its requests asked to write. Counts a page once for each request that touches it.
+    pub pages_written: u64,
+}
+
 /// A tenant alone on the drive: the same namespace, requests, seed and preconditioning, and nobody else.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Alone")]

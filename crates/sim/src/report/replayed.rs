@@ -91,6 +91,7 @@ impl Replayed<'_> {
             scheme: None,
             handles: Vec::new(),
             tenants: Vec::new(),
+            queues: Vec::new(),
             zones: None,
             wear: Wear::default(),
             response_time_ns: times_by_kind(tally, Times::response),

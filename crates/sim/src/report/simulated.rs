@@ -2,12 +2,13 @@
 
 use super::{
     BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HandleReport, HostCounts,
-    MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, Report, SchemeReport,
-    SettlingReport, TenantReport, Verify, Wear, ZonesReport, by_name, host_layer, ratio, request_counts, run_cost,
-    throughput, times_by_kind,
+    MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, QueueReport, Report,
+    SchemeReport, SettlingReport, TenantReport, Verify, Wear, ZonesReport, by_name, host_layer, ratio, request_counts,
+    run_cost, throughput, times_by_kind,
 };
 use crate::energy::Joules;
-use crate::measure::{Closeup, Measurement, OfTenant, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
+use crate::measure::{Closeup, Measurement, OfQueue, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
+use crate::player::Pace;
 use crate::simulation::Simulation;
 use crate::tenants::Tenant;
 use flashwright_block::{BlockDevice, Nanos, RequestClass, RequestKind, ZoneRule, ZoneState};
@@ -113,6 +114,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         scheme: Some(SchemeReport { ram_bytes: figures.ram_bytes, extra: by_name(figures.extra) }),
         handles: handles(ssd),
         tenants: tenants(simulation),
+        queues: queues(simulation),
         zones: figures.zones.and_then(|figures| zones(ssd, figures, &counters, tally)),
         wear: wear(simulation, erases),
         response_time_ns: times_by_kind(tally, Times::response),
@@ -239,7 +241,7 @@ fn tenants(simulation: &Simulation) -> Vec<TenantReport> {
     let (measured, counts) = (simulation.measurement(), simulation.ssd().flash().owner_counts());
     let costs = counts.iter().zip(&measured.owners_start).map(|(now, before)| now.since(before));
     let tenants = &simulation.settings().tenants;
-    let report = |((tenant, asked), cost): ((&Tenant, &OfTenant), OwnerCounts)| {
+    let report = |((tenant, asked), cost): ((&Tenant, &OfQueue), OwnerCounts)| {
         let (tenant, tally) = (tenant.clone(), &asked.tally);
         let pages_moved = cost.pages_moved_for.iter().sum::<u64>();
         TenantReport {
@@ -265,7 +267,25 @@ fn tenants(simulation: &Simulation) -> Vec<TenantReport> {
             slowdown: None,
         }
     };
-    tenants.iter().zip(&measured.tenants).zip(costs).map(report).collect()
+    tenants.iter().zip(measured.queues.iter().flatten().map(Box::as_ref)).zip(costs).map(report).collect()
+}
+
+/// Of a drive in service; tenants have theirs.
+fn queues(simulation: &Simulation) -> Vec<QueueReport> {
+    if simulation.settings().pace == Pace::Tenants {
+        return Vec::new();
+    }
+    let numbered = (0..).zip(&simulation.measurement().queues);
+    let report = |(queue, asked): (u64, &OfQueue)| QueueReport {
+        queue,
+        requests: request_counts(&asked.tally),
+        throughput: throughput(&asked.tally),
+        response_time_ns: times_by_kind(&asked.tally, Times::response),
+        service_time_ns: times_by_kind(&asked.tally, Times::service),
+        pages_read: asked.pages[RequestKind::Read as usize],
+        pages_written: RequestClass::Write.sum(&asked.pages),
+    };
+    numbered.filter_map(|(number, asked)| Some((number, asked.as_deref()?))).map(report).collect()
 }
 
 fn handle((number, counts): (usize, HandleCounts)) -> HandleReport {

@@ -131,6 +131,9 @@ impl LiveRun {
         while run.phase == Phase::Precondition && !cancelled() {
             run.step_precondition(STEP)?;
         }
+        if let Some(measurement) = &mut run.measurement {
+            measurement.count_queues(run.machine.ssd());
+        }
         let placement = run.machine.ssd_mut().placement();
         Ok(Self {
             run,

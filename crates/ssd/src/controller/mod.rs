@@ -15,12 +15,13 @@
 //!   what was last written before it.
 //! - Requests to the device below take effect there in the order of submission, as in [`crate::Ssd`].
 //! - Data cross the link in order of command among those that are ready; without a rate, at once.
-//! - At the same time, completions of the device below come first, then the link, then the gate, then the firmware.
+//! - At the same time, completions of the device below come first, then the link, then the gate, then doorbells, then the firmware.
 //!
 //! Sources: Kim, Seo, Jung, Kim, Huh: "Parameter-aware I/O management for solid state disks" (2011), sections 4.1 to 4.3
 //! for the buffers; Hu's dissertation (2012), section 5.1.3 for the turnaround.
 
 mod claims;
+mod doorbells;
 mod figures;
 mod inside;
 mod link;
@@ -40,6 +41,7 @@ use flashwright_config::{ControllerConfig, Drain, Oversized, controller_as_toml}
 
 use crate::ssd::Ssd;
 use claims::{Claim, Claims};
+use doorbells::{Doorbells, Interrupts};
 use flashwright_block::{
     Ahead, AnyArbiter, Arbiter, BlockDevice, Bounds, Completion, DeviceInfo, DriverQueue, Effects, HoldsData, IoError,
     Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
@@ -197,6 +199,10 @@ pub struct Controller<D, A = AnyArbiter> {
     ready: VecDeque<Completion>,
     /// The delay until the host sees a completion.
     noise: Noise,
+    interrupts: Interrupts,
+    doorbells: Doorbells,
+    /// When the drive has fetched the next command of [`Self::doorbells`].
+    fetched_at: u64,
     /// Errors of failed commands, by slot.
     errors: Vec<(u32, Box<IoError>)>,
     /// Errors by which buffered data of acknowledged writes were lost; the next command that changes data reports one.
@@ -278,6 +284,9 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             read_buffer: ReadBuffer::new(&config.read_buffer),
             ready: VecDeque::new(),
             noise: Noise::new(config.noise, seed),
+            interrupts: Interrupts::new(&config.queues),
+            doorbells: Doorbells::default(),
+            fetched_at: NEVER,
             errors: Vec::new(),
             deferred: None,
             owed: Effects::default(),
@@ -316,7 +325,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// not count the requests that go directly to the device below.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.queue.taken() as usize + self.queue.len() + self.ready.len()
+        self.doorbells.len() + self.queue.taken() as usize + self.queue.len() + self.ready.len()
     }
     /// Bytes in the write buffer, those on their way to the flash included.
     #[must_use]
@@ -356,6 +365,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             self.crossed(crossing);
         } else if !self.inside.queue.is_empty() && self.inside.opens_at == next {
             self.open_gate();
+        } else if self.fetched_at == next {
+            self.fetch();
         } else {
             let (_, slot) =
                 self.firmware.pop_front().expect("the firmware is the last thing that an event can come from");
@@ -373,7 +384,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
         let gate = if self.inside.queue.is_empty() { NEVER } else { self.inside.opens_at };
         let firmware = self.firmware.front().map_or(NEVER, |(at, _)| *at);
-        self.link.next().min(gate).min(firmware)
+        self.link.next().min(gate).min(firmware).min(self.fetched_at)
     }
 
     /// Processes everything that follows immediately from the last event. Commands of the driver are taken here in a
@@ -481,17 +492,17 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             }
             effects += std::mem::take(&mut self.owed);
         }
-        let end = self.now + self.noise.on(self.now - command.start);
-        let completion = Completion {
+        let mut completion = Completion {
             tag: Tag(command.tag),
             request: command.request,
             start: Nanos(command.start),
-            end: Nanos(end),
+            end: Nanos(self.now),
             effects,
             result,
         };
-        let later = self.ready.iter().rev().take_while(|other| other.end > completion.end).count();
-        self.ready.insert(self.ready.len() - later, completion);
+        let noise = self.noise.on(self.now - command.start);
+        completion.end = Nanos(self.interrupts.seen(&completion, self.now, noise, &mut self.ready));
+        doorbells::put(&mut self.ready, completion);
     }
 
     /// How many of the sectors from `first` on form one piece: up to the next multiple of the limit.
@@ -532,7 +543,9 @@ impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
         }
         let tag = self.next_tag;
         self.next_tag += 1;
-        if self.queue.goes_at_once(&request) {
+        if self.config.queues.doorbell.0 > 0 {
+            self.ring(tag, request);
+        } else if self.queue.goes_at_once(&request) {
             self.take(tag, request);
             self.settle_down();
         } else {
@@ -582,7 +595,7 @@ impl<D: BlockDevice, A: Arbiter> BlockDevice for Controller<D, A> {
                 return Ok(true);
             }
             // Background work does not advance the clock of a host that waits for nothing.
-            if self.queue.taken() == 0 && until.0 == NEVER {
+            if self.queue.taken() == 0 && self.fetched_at == NEVER && until.0 == NEVER {
                 return Ok(false);
             }
             if !self.step(until.0)? {

@@ -34,7 +34,14 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         while let Some(Waiting { id, request }) = self.queue.pick() {
             failed.push(Command { request, tag: id, start: request.arrival.0, ..Command::default() });
         }
-        // What noise delays has not left the drive.
+        let rung = self.doorbells.drain();
+        failed.extend(rung.map(|Waiting { id, request }| Command {
+            request,
+            tag: id,
+            start: request.arrival.0,
+            ..Command::default()
+        }));
+        // What noise and interrupts delay has not left the drive.
         let unseen = self.ready.partition_point(|next| next.end.0 <= self.now);
         let unseen = self.ready.split_off(unseen).into_iter().map(|next| (next.tag, next.request, next.start));
         let failed = failed.iter().map(|command| (Tag(command.tag), command.request, Nanos(command.start)));
@@ -67,6 +74,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     /// Nothing is in the firmware, on the link or in the buffers.
     fn forget(&mut self) {
         let config = &self.config;
+        self.fetched_at = NEVER;
+        self.interrupts.forget();
         self.firmware.clear();
         self.firmware_free_at = 0;
         self.unsettled = Claims::new();

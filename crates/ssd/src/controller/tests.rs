@@ -637,15 +637,87 @@ fn another_arbiter_takes_other_commands_from_the_driver() {
     assert_eq!(tags("arbiter = \"weighted\""), [0, 6, 1, 4, 2, 5, 3]);
 }
 
+/// When each of these requests was taken, and when the host saw its completion, in the order in which it did; in microseconds.
+fn seen(queues: &str, asked: &[(u64, u16)]) -> Vec<(u64, u64, u64)> {
+    let config = config(&format!("queue-depth = 8\n[controller.queues]\n{queues}"));
+    let mut drive = Controller::new(&config, Seed(1), Below::new(100_000, 1_000_000, 0));
+    for (n, (at, queue)) in (0..).zip(asked) {
+        drive.submit(Request { arrival: Nanos(1000 * at), queue: *queue, ..read(8 * n, 8) }).unwrap();
+    }
+    assert_eq!(drive.in_flight(), asked.len());
+    let mut completion = Completion::default();
+    let next = |_: &(u64, u16)| {
+        assert!(drive.wait(Nanos(NEVER), &mut completion).unwrap());
+        (completion.tag.0, completion.start.0 / 1000, completion.end.0 / 1000)
+    };
+    let found = asked.iter().map(next).collect();
+    assert_eq!((drive.in_flight(), drive.wait(Nanos(NEVER), &mut completion)), (0, Ok(false)));
+    found
+}
+
+/// Reads of 100 us. A doorbell takes 5 us and an interrupt 3 us.
+#[test]
+fn doorbells_and_interrupts_take_their_time() {
+    let both = seen("doorbell = \"5 us\"\ninterrupt = \"3 us\"", &[(0, 1), (0, 1), (7, 2)]);
+    assert_eq!(both, [(0, 5, 108), (1, 5, 108), (2, 12, 115)]);
+    // A place is free when a command ends, not when the host has seen it.
+    let one = config("queue-depth = 1\n[controller.queues]\ndoorbell = \"5 us\"\ninterrupt = \"3 us\"");
+    let mut drive = Controller::new(&one, Seed(1), Below::new(100_000, 1_000_000, 0));
+    let mut completion = Completion::default();
+    drive.submit(read(0, 8)).unwrap();
+    drive.submit(read(8, 8)).unwrap();
+    for end in [108_000, 208_000] {
+        assert!(drive.wait(Nanos(NEVER), &mut completion).unwrap());
+        assert_eq!(completion.end, Nanos(end));
+    }
+}
+
+/// Reads of 100 us. An interrupt is for three completions of a queue, or for those of 50 us.
+#[test]
+fn completions_of_a_queue_share_interrupts() {
+    let queues = "interrupt = \"2 us\"\naggregation-threshold = 3\naggregation-time = \"50 us\"";
+    let found = seen(queues, &[(0, 1), (0, 2), (10, 1), (20, 1), (30, 1), (40, 1)]);
+    // Those of queue 1 end at 100, 110 and 120: together. The next two end at 130 and 140, and no third comes by 180.
+    assert_eq!(found, [(0, 0, 122), (2, 10, 122), (3, 20, 122), (1, 0, 152), (4, 30, 182), (5, 40, 182)]);
+    // One that ends when the time of those before it is over waits for others anew.
+    assert_eq!(
+        seen(queues, &[(0, 1), (50, 1), (99, 1), (100, 1)]),
+        [(0, 0, 152), (1, 50, 202), (2, 99, 202), (3, 100, 252)]
+    );
+}
+
+/// What waits for a doorbell or an interrupt fails when the power does.
+#[test]
+fn a_loss_of_power_takes_what_the_host_has_not_seen() {
+    let text = "recovery.mount-by = \"scan\"\n[controller.queues]\ndoorbell = \"5 us\"\naggregation-threshold = 9\naggregation-time = \"1 s\"";
+    let config = crate::Config::from_toml(text, "test").unwrap();
+    let ssd = Ssd::with_policies(&config, Seed(1), crate::Keeps::Bytes, &crate::Policies::default()).unwrap();
+    let mut drive = Controller::of_drive(ssd, Seed(1));
+    let mut completion = Completion::default();
+    drive.submit(read(0, 8)).unwrap();
+    assert_eq!(drive.wait(Nanos(10_000_000), &mut completion), Ok(false));
+    assert_eq!(drive.queue.taken(), 0); // it has ended
+    drive.submit(read(8, 8)).unwrap();
+    drive.cut().unwrap();
+    for tag in 0..2 {
+        assert_eq!(drive.wait(Nanos(NEVER), &mut completion), Ok(true));
+        assert_eq!((completion.tag, &completion.result), (Tag(tag), &Err(Box::new(IoError::PowerOff))));
+    }
+    assert_eq!(drive.wait(Nanos(NEVER), &mut completion), Ok(false));
+}
+
 #[test]
 fn contradictions_are_said_in_a_line_each() {
     let text = "[controller]\ncommand-limit = \"100 B\"\nqueue-depth = 70000\n[controller.write-buffer]\nkind = \"cache\"\n\
-                flushes = 0\n[controller.read-buffer]\nsize = \"4 KiB\"\nleast = \"8 KiB\"\nprefetch = \"5 KiB\"\n";
+                flushes = 0\n[controller.read-buffer]\nsize = \"4 KiB\"\nleast = \"8 KiB\"\nprefetch = \"5 KiB\"\n\
+                [controller.queues]\naggregation-threshold = 8\n";
     let message = crate::Config::from_toml(text, "ssd.toml").unwrap_err().to_string();
     assert_eq!(
         message.replace("ssd.toml: controller.", ""),
         "command-limit: found 100 B, expected a multiple of 512 B, at most 1 TiB\n\
          queue-depth: found 70000, expected 0 to 65,536\n\
+         queues.aggregation-time: found 0 ns, expected a time, after which fewer completions than \
+         controller.queues.aggregation-threshold get their interrupt\n\
          read-buffer.least: found 8 KiB, expected no more than controller.read-buffer.size = 4 KiB\n\
          read-buffer.prefetch: found 5 KiB, expected no more than controller.read-buffer.size = 4 KiB\n\
          write-buffer.flushes: found 0, expected 1 to 1,024\n\

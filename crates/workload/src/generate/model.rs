@@ -8,7 +8,7 @@ use super::generator::Clock;
 use super::settings::{Given, KeyInfo, Settings, settings};
 use super::value::{ArrivalKind, Value};
 use super::{Describe, Fault, Workload};
-use crate::model::{Arrival, Play, Player, REGION_SECTORS, largest};
+use crate::model::{Arrival, BLOCK_SECTORS, Fit, Play, Player, REGION_SECTORS, Segments, Sequence, Space, largest};
 use flashwright_block::{Bytes, RequestSource, SECTOR_BYTES};
 use std::sync::Arc;
 
@@ -75,17 +75,24 @@ settings! {
     /// The keys of `model`.
     pub struct Keys {
         "file" file: Option<File> = "", "The model, as `flashwright trace fit` writes it.";
-        "scale" scale: Factor = "1", "Footprint over that of the trace.";
+        "scale" scale: Factor = "1", "Footprint over that of the trace; at most 1 where the model holds a sequence.";
         "rate-scale" rate_scale: Factor = "1", "Rate of arrivals over that of the trace; with rate, which gives requests per second, left out.";
         "digest" digest: Option<Digest> = "", "Digest of the file that is expected; canonical texts have it.";
     }
+}
+
+/// A model that was read, of either kind.
+#[derive(Clone, Debug, PartialEq)]
+enum Found {
+    Sequence(Arc<Sequence>),
+    Statistics(Arc<crate::model::Model>),
 }
 
 /// Settings of `model`, with the file as it was when they were read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     keys: Keys,
-    model: Result<Arc<crate::model::Model>, Fault>,
+    fit: Result<Found, Fault>,
 }
 
 impl Settings for Model {
@@ -95,8 +102,11 @@ impl Settings for Model {
 
     fn read(given: &mut Given<'_>) -> Self {
         let mut keys = Keys::read(given);
-        let model = load(&mut keys).map(Arc::new);
-        Model { keys, model }
+        let fit = load(&mut keys).map(|fit| match fit {
+            Fit::Sequence(sequence) => Found::Sequence(Arc::from(sequence)),
+            Fit::Statistics(model) => Found::Statistics(Arc::from(model)),
+        });
+        Model { keys, fit }
     }
 
     fn pairs(&self, out: &mut Vec<(&'static str, String)>) {
@@ -104,7 +114,7 @@ impl Settings for Model {
     }
 }
 
-fn load(keys: &mut Keys) -> Result<crate::model::Model, Fault> {
+fn load(keys: &mut Keys) -> Result<Fit, Fault> {
     let Some(File(path)) = &keys.file else {
         return Err(Fault::new("file", "nothing", File::allowed()));
     };
@@ -116,7 +126,7 @@ fn load(keys: &mut Keys) -> Result<crate::model::Model, Fault> {
         };
         Fault::new("file", format!("{path}: {why}"), "a model, as `flashwright trace fit` writes it")
     })?;
-    let model: crate::model::Model = text.parse().map_err(|error: crate::model::ModelError| {
+    let fit: Fit = text.parse().map_err(|error: crate::model::ModelError| {
         Fault::new(&format!("{path}: {}", error.place), error.found, error.expected)
     })?;
     let digest = Digest::of(&text);
@@ -125,7 +135,7 @@ fn load(keys: &mut Keys) -> Result<crate::model::Model, Fault> {
         return Err(Fault::new("digest", found, format!("{}: the file was changed", expected.text())));
     }
     keys.digest = Some(digest);
-    Ok(model)
+    Ok(fit)
 }
 
 impl Describe for Model {
@@ -144,18 +154,6 @@ pub(super) fn play(model: &crate::model::Model, plan: &Plan<'_>, scale: f64, rat
         return Err(Fault::new("size", found, "a size that fits the part of the drive in use"));
     }
     let shares = (common.write.is_some() || common.trim.0 > 0.0).then(|| common.shares(plan.defaults));
-    let pace = match (common.pace(plan.defaults), common.arrival, &model.arrivals) {
-        (Pace::Closed { .. } | Pace::Interactive, ..) => Arrival::Clock(Clock::Closed),
-        (Pace::Open, None, Some(arrivals)) => {
-            Arrival::Model(common.rate.map_or(rate_scale, |rate| rate.0 / arrivals.rate))
-        }
-        (Pace::Open, asked, arrivals) => {
-            let own = arrivals.as_ref().map_or(1.0, |arrivals| arrivals.rate) * rate_scale;
-            let gap_ns = 1e9 / common.rate.map_or(own, |rate| rate.0);
-            let kind = asked.unwrap_or(ArrivalKind::Poisson);
-            Arrival::Clock(Clock::open(plan.seed.stream("workload.gap"), gap_ns, kind))
-        }
-    };
     Ok(Play {
         seed: plan.seed,
         requests: plan.requests,
@@ -166,82 +164,152 @@ pub(super) fn play(model: &crate::model::Model, plan: &Plan<'_>, scale: f64, rat
         size: common.size.map(|_| plan.size_sectors),
         align: common.align.map(|_| plan.align_sectors),
         strict: true,
-        pace,
+        pace: pace(plan, model.arrivals.as_ref().map(|arrivals| arrivals.rate), rate_scale),
     })
 }
 
+/// What sets arrivals by the common keys, for a model of this many requests a second, if it has arrivals of its own.
+fn pace(plan: &Plan<'_>, own: Option<f64>, rate_scale: f64) -> Arrival {
+    let common = plan.common;
+    match (common.pace(plan.defaults), common.arrival, own) {
+        (Pace::Closed { .. } | Pace::Interactive, ..) => Arrival::Clock(Clock::Closed),
+        (Pace::Open, None, Some(own)) => Arrival::Model(common.rate.map_or(rate_scale, |rate| rate.0 / own)),
+        (Pace::Open, asked, own) => {
+            let gap_ns = 1e9 / common.rate.map_or(own.unwrap_or(1.0) * rate_scale, |rate| rate.0);
+            let kind = asked.unwrap_or(ArrivalKind::Poisson);
+            Arrival::Clock(Clock::open(plan.seed.stream("workload.gap"), gap_ns, kind))
+        }
+    }
+}
+
 impl Model {
-    fn play(&self, plan: &Plan<'_>) -> Result<Play, Fault> {
-        let model = self.model.as_ref().map_err(Clone::clone)?;
-        play(model, plan, self.keys.scale.0, self.keys.rate_scale.0)
+    fn found(&self) -> Result<&Found, Fault> {
+        self.fit.as_ref().map_err(Clone::clone)
     }
 
-    /// Refuses a drive without room for what the trace's own requests use: on it, reuse would be nearer than in the trace.
-    fn expect_room(&self, model: &crate::model::Model, play: &Play) -> Result<(), Fault> {
-        let (wanted, there) = (model.footprint.regions as f64 * self.keys.scale.0, play.regions(model) as f64);
-        if there + 1.0 > wanted {
+    /// Requests a second of its own arrivals, if it has any.
+    fn rate(&self) -> Option<f64> {
+        match self.fit.as_ref().ok()? {
+            Found::Sequence(sequence) => sequence.rate(),
+            Found::Statistics(model) => model.arrivals.as_ref().map(|arrivals| arrivals.rate),
+        }
+    }
+
+    /// Refuses a drive with less room than the trace's own requests use: on it, reuse would be nearer than in the trace.
+    fn expect_room(&self, plan: &Plan<'_>, wanted: u64, there: u64, used: u64) -> Result<(), Fault> {
+        let scale = self.keys.scale.0;
+        if there as f64 + 1.0 > wanted as f64 * scale {
             return Ok(());
         }
-        let region = (REGION_SECTORS * SECTOR_BYTES) as f64;
         // Rounded down, so that it fits.
-        let fits = (there / model.footprint.regions as f64 * 1e4).floor() / 1e4;
+        let fits = (there as f64 / wanted as f64 * 1e4).floor() / 1e4;
         Err(Fault::new(
             "scale",
             format!(
-                "{}: the trace's requests use {}, and the part of the drive in use has {}",
-                self.keys.scale.0,
-                Bytes((wanted * region) as u64),
-                Bytes(play.space_sectors * SECTOR_BYTES)
+                "{scale}: the trace's requests use {}, and the part of the drive in use has {}",
+                Bytes((wanted as f64 * scale * used as f64) as u64 * SECTOR_BYTES),
+                Bytes(plan.space_sectors * SECTOR_BYTES)
             ),
             format!("a larger drive, or scale={} to play a load with a smaller footprint", fits.max(1e-4)),
         ))
+    }
+
+    /// Where a sequence lies on a drive, if it fits there.
+    fn space(&self, sequence: &Sequence, plan: &Plan<'_>) -> Result<Space, Fault> {
+        let there = plan.space_sectors.div_ceil(BLOCK_SECTORS);
+        self.expect_room(plan, sequence.footprint.blocks, there, BLOCK_SECTORS)?;
+        if u64::from(sequence.largest()) > plan.space_sectors {
+            let found = format!("requests of up to {} sectors, of {} in use", sequence.largest(), plan.space_sectors);
+            return Err(Fault::new("range", found, "a part of the drive that they fit"));
+        }
+        Ok(Space::new(plan.space_sectors, self.keys.scale.0))
+    }
+
+    /// Keys that a sequence contradicts.
+    fn check_sequence(&self, common: &Common, faults: &mut Vec<Fault>) {
+        let given = [
+            ("write", common.write.is_some()),
+            ("trim", common.trim.0 > 0.0),
+            ("size", common.size.is_some()),
+            ("align", common.align.is_some()),
+        ];
+        for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+            let expected = "none: fit the model with --kind statistics to change it";
+            faults.push(Fault::new(key, "it given for a model that holds a trace's own sequence", expected));
+        }
+        if self.keys.scale.0 > 1.0 {
+            let expected =
+                "at most 1 for a sequence: --scale-footprint of `flashwright trace fit` lays copies side by side";
+            faults.push(Fault::new("scale", self.keys.scale.0, expected));
+        }
     }
 }
 
 impl Workload for Model {
     fn defaults(&self) -> Defaults {
-        let model = self.model.as_ref().ok();
-        Defaults {
-            write: model.map_or(1.0, |model| model.mix.write),
-            size: None,
-            open: model.is_some_and(|model| model.arrivals.is_some()),
-        }
+        let write = match &self.fit {
+            Ok(Found::Sequence(sequence)) => {
+                sequence.fitted.writes as f64 / (sequence.fitted.reads + sequence.fitted.writes) as f64
+            }
+            Ok(Found::Statistics(model)) => model.mix.write,
+            Err(_) => 1.0,
+        };
+        Defaults { write, size: None, open: self.rate().is_some() }
     }
 
     fn check(&self, common: &Common, faults: &mut Vec<Fault>) {
-        match &self.model {
-            Err(fault) => faults.push(fault.clone()),
-            Ok(_) if (self.keys.rate_scale.0 - 1.0).abs() < f64::EPSILON => {}
-            Ok(model) => {
-                let found = if common.rate.is_some() {
-                    "rate-scale and rate together"
-                } else if common.depth.is_some() {
-                    "rate-scale in a closed loop"
-                } else if model.arrivals.is_none() {
-                    "rate-scale for a model without arrivals"
-                } else {
-                    return;
-                };
-                faults.push(Fault::new("rate-scale", found, "rate-scale alone, of a model with arrivals"));
+        match &self.fit {
+            Err(fault) => {
+                faults.push(fault.clone());
+                return;
             }
+            Ok(Found::Sequence(_)) => self.check_sequence(common, faults),
+            Ok(Found::Statistics(_)) => {}
+        }
+        if (self.keys.rate_scale.0 - 1.0).abs() >= f64::EPSILON {
+            let found = if common.rate.is_some() {
+                "rate-scale and rate together"
+            } else if common.depth.is_some() {
+                "rate-scale in a closed loop"
+            } else if self.rate().is_none() {
+                "rate-scale for a model without arrivals"
+            } else {
+                return;
+            };
+            faults.push(Fault::new("rate-scale", found, "rate-scale alone, of a model with arrivals"));
         }
     }
 
     fn source(&self, plan: &Plan<'_>) -> Result<Box<dyn RequestSource + Send>, Fault> {
-        let play = self.play(plan)?;
-        let model = self.model.as_ref().map_err(Clone::clone)?;
-        self.expect_room(model, &play)?;
-        Ok(Box::new(Player::new(model, play)))
+        match self.found()? {
+            Found::Sequence(sequence) => {
+                let space = self.space(sequence, plan)?;
+                let pace = pace(plan, self.rate(), self.keys.rate_scale.0);
+                Ok(Box::new(Segments::new(Arc::clone(sequence), space, pace, plan.seed, plan.requests)))
+            }
+            Found::Statistics(model) => {
+                let play = play(model, plan, self.keys.scale.0, self.keys.rate_scale.0)?;
+                self.expect_room(plan, model.footprint.regions, play.regions(model), REGION_SECTORS)?;
+                Ok(Box::new(Player::new(model, play)))
+            }
+        }
     }
 
     fn label(&self) -> Option<String> {
         let File(path) = self.keys.file.as_ref()?;
-        let requests = self.model.as_ref().ok()?.fitted.requests;
-        Some(format!("model {path} (synthetic, fitted to {requests} requests of a trace)"))
+        Some(match self.fit.as_ref().ok()? {
+            Found::Sequence(sequence) => {
+                format!("model {path} ({} requests of a trace, in segments drawn anew)", sequence.fitted.requests)
+            }
+            Found::Statistics(model) => {
+                format!("model {path} (synthetic, fitted to {} requests of a trace)", model.fitted.requests)
+            }
+        })
     }
 
     fn notes(&self, plan: &Plan<'_>) -> Vec<String> {
-        let (Ok(play), Ok(model)) = (self.play(plan), &self.model) else { return Vec::new() };
+        let Ok(Found::Statistics(model)) = &self.fit else { return Vec::new() };
+        let Ok(play) = play(model, plan, self.keys.scale.0, self.keys.rate_scale.0) else { return Vec::new() };
         let wanted = model.footprint.most_regions as f64 * self.keys.scale.0;
         let regions = play.regions(model);
         if regions as f64 + 1.0 >= wanted {

@@ -5,12 +5,13 @@ use super::file::{Direction, Footprint, Model, ModelError, VERSION, list};
 use super::gaps::Arrivals;
 use super::kinds::LEVEL_COUNT;
 use super::runs::{LENGTHS, WINDOW};
+use super::sequence;
 use super::sizes::{ROWS, SizeRow};
 use super::tree::{CLASSES, EXTENTS, FAN, STATES};
 
 type Checked = Result<(), ModelError>;
 
-fn wrong(place: &str, found: impl std::fmt::Display, expected: &str) -> ModelError {
+pub(super) fn wrong(place: &str, found: impl std::fmt::Display, expected: &str) -> ModelError {
     ModelError { place: place.to_owned(), found: found.to_string(), expected: expected.to_owned() }
 }
 
@@ -81,7 +82,7 @@ pub(super) fn check_version(version: u32) -> Checked {
     if version == VERSION {
         return Ok(());
     }
-    Err(wrong("version", version, &format!("{VERSION}: fit the model again")))
+    Err(wrong("version", version, &format!("{VERSION} or {}: fit the model again", sequence::VERSION)))
 }
 
 impl Model {

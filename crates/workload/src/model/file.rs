@@ -1,10 +1,11 @@
 //! A model as text: TOML with a comment on each figure. Reading checks every figure, so that playing can't fail.
 
 use super::chances::{Choice, Spot};
-use super::check::check_version;
+use super::check::{check_version, wrong};
 use super::gaps::Arrivals;
 use super::kinds::Mix;
 use super::runs::RunLaw;
+use super::sequence::{self, Sequence};
 use super::sizes::SizeRow;
 use super::tree::CLASS_NAMES;
 use serde::{Deserialize, Serialize};
@@ -148,20 +149,58 @@ impl std::str::FromStr for Model {
     type Err = ModelError;
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
-        // Files of other versions have other keys, so their version is looked at first.
-        if let Ok(Version { version }) = toml::from_str(text) {
-            check_version(version)?;
+        match text.parse()? {
+            Fit::Statistics(model) => Ok(*model),
+            Fit::Sequence(_) => Err(wrong("kind", sequence::KIND, "a model of statistics")),
         }
-        let model: Model = toml::from_str(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            let message = error.message().lines().next().unwrap_or("no TOML");
-            let found = message.split_once(", expected").map_or(message, |(found, _)| found).to_owned();
-            let expected = "a model as `flashwright trace fit` writes it".to_owned();
-            ModelError { place: format!("line {line}"), found, expected }
-        })?;
-        model.check()?;
-        Ok(model)
     }
+}
+
+/// A model of either kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fit {
+    /// The trace's own requests in their order.
+    Sequence(Box<Sequence>),
+    /// What decides how a drive behaves, without any address.
+    Statistics(Box<Model>),
+}
+
+impl Fit {
+    /// What it was fitted to.
+    #[must_use]
+    pub fn fitted(&self) -> &Fitted {
+        match self {
+            Fit::Sequence(sequence) => &sequence.fitted,
+            Fit::Statistics(model) => &model.fitted,
+        }
+    }
+}
+
+impl std::str::FromStr for Fit {
+    type Err = ModelError;
+
+    fn from_str(text: &str) -> Result<Self, ModelError> {
+        // Files of other versions have other keys, so their version is looked at first.
+        match toml::from_str(text) {
+            Ok(Version { version: sequence::VERSION }) => return Ok(Fit::Sequence(Box::new(Sequence::read(text)?))),
+            Ok(Version { version }) => check_version(version)?,
+            Err(_) => {}
+        }
+        let model: Model = read(text)?;
+        model.check()?;
+        Ok(Fit::Statistics(Box::new(model)))
+    }
+}
+
+/// The figures of a text.
+pub(super) fn read<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, ModelError> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+        let message = error.message().lines().next().unwrap_or("no TOML");
+        let found = message.split_once(", expected").map_or(message, |(found, _)| found).to_owned();
+        let expected = "a model as `flashwright trace fit` writes it".to_owned();
+        ModelError { place: format!("line {line}"), found, expected }
+    })
 }
 
 /// A number with five significant digits.
@@ -201,6 +240,20 @@ fn rows(out: &mut String, name: &str, rows: impl Iterator<Item = String>) {
     out.push_str("]\n");
 }
 
+/// Appends what a model was fitted to.
+pub(super) fn write_fitted(out: &mut String, fitted: &Fitted) {
+    let Fitted { requests, reads, writes, trims, flushes, span_s, borrowed } = fitted;
+    let quoted: Vec<String> = borrowed.iter().map(|line| format!("  {line:?},\n")).collect();
+    let borrowed = if quoted.is_empty() { "[]".to_owned() } else { format!("[\n{}]", quoted.concat()) };
+    let _ = write!(
+        out,
+        "\n[fitted]\nrequests = {requests}\nreads = {reads}\nwrites = {writes}\ntrims = {trims}\nflushes = {flushes}\n\
+         # From the first arrival to the last, in seconds.\nspan-s = {}\n\
+         # What the trace was too short for.\nborrowed = {borrowed}\n",
+        number(*span_s)
+    );
+}
+
 const HEAD: &str = "\
 # A workload model: what the requests of a trace do to a drive, without its addresses.
 # Play it with --workload model:FILE. Shares are from 0 to 1, sizes in bytes. A hit curve lists [n, share]: this share
@@ -212,16 +265,7 @@ impl Model {
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut out = format!("{HEAD}version = {}\n", self.version);
-        let Fitted { requests, reads, writes, trims, flushes, span_s, borrowed } = &self.fitted;
-        let quoted: Vec<String> = borrowed.iter().map(|line| format!("  {line:?},\n")).collect();
-        let borrowed = if quoted.is_empty() { "[]".to_owned() } else { format!("[\n{}]", quoted.concat()) };
-        let _ = write!(
-            out,
-            "\n[fitted]\nrequests = {requests}\nreads = {reads}\nwrites = {writes}\ntrims = {trims}\nflushes = {flushes}\n\
-             # From the first arrival to the last, in seconds.\nspan-s = {}\n\
-             # What the trace was too short for.\nborrowed = {borrowed}\n",
-            number(*span_s)
-        );
+        write_fitted(&mut out, &self.fitted);
         let Footprint { regions, blocks, pages, most_regions, most_blocks, most_pages } = self.footprint;
         let _ = write!(
             out,

@@ -6,6 +6,7 @@ use super::file::{Direction, Fitted, Footprint, Model};
 use super::gaps;
 use super::kinds::MixCounts;
 use super::runs::{Ahead, RunCounts};
+use super::sequence::Sequence;
 use super::sizes::SizeCounts;
 use super::tree::{
     CLASSES, EXTENTS, FAN, Found, LEAF_PAGES, NEAR, NEAR_BLOCKS, PAGE_SECTORS, Path, READ, REGION_LEAVES, REGION_PAGES,
@@ -18,7 +19,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::path::Path as FilePath;
 
 /// Reads, writes and trims that a fit needs.
-const FEWEST: u64 = 100;
+pub(super) const FEWEST: u64 = 100;
 /// Requests read per batch.
 const BATCH: usize = 4096;
 /// Requests from one note of the footprint to the next.
@@ -38,7 +39,7 @@ pub enum FitError {
     /// There is too little to fit to.
     #[error("found {found} reads, writes and trims, expected at least {FEWEST} to fit a model to")]
     TooShort {
-        /// Reads, writes and trims of the trace.
+        /// Reads and writes of the trace, for statistics trims too.
         found: u64,
     },
 }
@@ -69,7 +70,25 @@ pub fn fit(path: impl AsRef<FilePath>, options: &TraceOptions, most: Option<u64>
 /// # Errors
 /// As [`fit`].
 pub fn fit_to(reader: &mut TraceReader, most: Option<u64>) -> Result<Model, FitError> {
-    let (mut fitting, mut batch) = (Fitting::new(), Vec::with_capacity(BATCH));
+    let mut fitting = Fitting::new();
+    each(reader, most, |request| fitting.add(request))?;
+    fitting.model()
+}
+
+/// As [`fit_to`], a model of the kind `sequence`.
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_sequence(reader: &mut TraceReader, most: Option<u64>) -> Result<Sequence, FitError> {
+    let most = most.unwrap_or(u64::MAX).min(u64::from(u32::MAX));
+    let mut requests = Vec::new();
+    each(reader, Some(most), |request| requests.push(*request))?;
+    Sequence::of(&requests)
+}
+
+/// Hands the next requests of a reader on, at most so many.
+fn each(reader: &mut TraceReader, most: Option<u64>, mut take: impl FnMut(&Request)) -> Result<(), FitError> {
+    let mut batch = Vec::with_capacity(BATCH);
     let mut left = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     while left > 0 {
         batch.clear();
@@ -78,9 +97,9 @@ pub fn fit_to(reader: &mut TraceReader, most: Option<u64>) -> Result<Model, FitE
             break;
         }
         left -= read;
-        batch.iter().for_each(|request| fitting.add(request));
+        batch.iter().for_each(&mut take);
     }
-    fitting.model()
+    Ok(())
 }
 
 /// A share that is counted.

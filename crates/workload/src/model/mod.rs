@@ -1,7 +1,8 @@
-//! Models fitted to traces: a small, readable file that decides what requests do to a drive, without any of the trace's
-//! addresses.
+//! Models fitted to traces, to play them at any length: as their own sequence or as statistics alone.
 //!
-//! [`fit`](fn@fit) reads a trace and returns a [`Model`]; the workload `model` plays it at any length, footprint and rate.
+//! [`fit_sequence`] keeps the requests and [`segments`] plays them in segments drawn anew; all that lies in their order survives.
+//! [`fit`](fn@fit) keeps a small, readable file of figures without any of the trace's addresses, which is further from the trace:
+//! where it may be shared, and for the stand-ins. The workload `model` plays either ([`Fit`]). The rest is on statistics.
 //!
 //! ```text
 //!   trace ─► Fitting ─► Model ─► text (TOML) ─► Model ─► Player ─► requests
@@ -32,6 +33,7 @@
 //! What no such model holds: repeated sequences of addresses beyond runs, the time of day, and how a process waits for
 //! its own requests.
 
+mod base64;
 mod chances;
 mod check;
 mod curve;
@@ -44,15 +46,20 @@ mod order;
 mod play;
 mod recency;
 mod runs;
+mod segments;
+mod sequence;
 mod sizes;
 mod tree;
 
 pub use chances::{Choice, Spot};
-pub use file::{Direction, Fitted, Footprint, Model, ModelError};
-pub use fit::{FitError, Fitting, fit, fit_to};
+pub use file::{Direction, Fit, Fitted, Footprint, Model, ModelError};
+pub use fit::{FitError, Fitting, fit, fit_sequence, fit_to};
 pub use gaps::Arrivals;
 pub use kinds::Mix;
 pub(crate) use play::{Arrival, Play, Player, REGION_SECTORS, largest};
 pub use runs::RunLaw;
+pub(crate) use segments::{Segments, Space};
+pub(crate) use sequence::BLOCK_SECTORS;
+pub use sequence::{Sequence, Used};
 pub use sizes::SizeRow;
 pub(crate) use tree::{EXTENTS, extent};

@@ -26,6 +26,11 @@ const ROW_MAX_BYTES: usize = 10 + 10 + 5 + 1 + 5 + 5;
 const LEVEL: i32 = 7;
 const FUA: u8 = 4;
 
+/// Bytes of the columns of so many requests, at most.
+pub(crate) fn unpacked_most(count: usize) -> usize {
+    count.saturating_mul(ROW_MAX_BYTES)
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes were cut"))
 }
@@ -178,7 +183,7 @@ pub(crate) fn read_chunk(
         }
         return if input.take(1, "nothing")?.is_some() { wrong("data after the footer".to_owned()) } else { Ok(()) };
     }
-    let raw_max = count.saturating_mul(ROW_MAX_BYTES);
+    let raw_max = unpacked_most(count);
     if count > CHUNK || raw_bytes > raw_max || packed_bytes > raw_max + 1024 {
         return wrong(format!("sizes that no chunk has ({count} requests in {packed_bytes} B): damaged"));
     }
@@ -228,7 +233,8 @@ impl Column<'_> {
     }
 }
 
-fn unpack(raw: &[u8], count: usize, rows: &mut Vec<Request>) -> Option<()> {
+/// The requests of columns; none if they are not those of so many.
+pub(crate) fn unpack(raw: &[u8], count: usize, rows: &mut Vec<Request>) -> Option<()> {
     let mut column = Column(raw);
     rows.resize(count, Request::default());
     let mut arrival = 0u64;
@@ -276,7 +282,8 @@ fn put_zigzag(out: &mut Vec<u8>, value: i64) {
     put_varint(out, (value << 1 ^ value >> 63) as u64);
 }
 
-fn pack(rows: &[Request], raw: &mut Vec<u8>) {
+/// Requests in order of arrival as columns.
+pub(crate) fn pack(rows: &[Request], raw: &mut Vec<u8>) {
     raw.clear();
     let mut arrival = 0;
     for row in rows {

@@ -30,10 +30,13 @@ from flashwright.drive.policies.handing import _told as _told
 from flashwright.drive.policies.handing import (
     details_of,
     expect_policies,
+    from_portable,
     handed,
     identity_of,
     load,
     name_of,
+    names_a_policy,
+    to_portable,
 )
 from flashwright.drive.policies.kinds import (
     BufferPolicy,
@@ -66,8 +69,11 @@ __all__ = [
     "VictimPolicy",
     "details_of",
     "expect_policies",
+    "from_portable",
     "handed",
     "identity_of",
     "load",
     "name_of",
+    "names_a_policy",
+    "to_portable",
 ]

@@ -14,7 +14,7 @@ import pickle
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +31,17 @@ from flashwright.drive.policies.layer import TranslationLayer
 from flashwright.errors import PolicyError
 from flashwright.support.arguments import checked
 
-__all__ = ["details_of", "expect_policies", "handed", "identity_of", "load", "name_of"]
+__all__ = [
+    "details_of",
+    "expect_policies",
+    "from_portable",
+    "handed",
+    "identity_of",
+    "load",
+    "name_of",
+    "names_a_policy",
+    "to_portable",
+]
 
 _KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy, TranslationLayer)
 
@@ -39,8 +49,22 @@ _KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy, TranslationLayer)
 _EXPECTED = "expected a class or an object of VictimPolicy, PlacementPolicy, BufferPolicy or TranslationLayer"
 
 
+_TEXT = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)(?P<call>\(.*\))?")
+
+
+def names_a_policy(text: str) -> bool:
+    """Whether a text is one of those that :func:`load` takes.
+
+    Examples
+    --------
+    >>> names_a_policy("mine.py:Oldest(alpha=5)"), names_a_policy("greedy")
+    (True, False)
+    """
+    return _TEXT.fullmatch(text) is not None
+
+
 @checked()
-def load(text: str) -> Given:
+def load(text: str, folder: Path | None = None) -> Given:
     """The class that ``FILE.py:CLASS`` names, or the object that ``FILE.py:CLASS(alpha=5)`` describes. The file is run.
 
     Parameters
@@ -48,6 +72,8 @@ def load(text: str) -> Given:
     text : str
         The path of a Python file, a colon, and the name of a class in it; then, in brackets, what it is made with:
         plain values as Python writes them.
+    folder : Path, optional
+        Where a relative path begins; by default where the process runs.
 
     Returns
     -------
@@ -66,14 +92,14 @@ def load(text: str) -> Given:
     ...
     flashwright.errors.PolicyError: mine.py: no such file or directory
     """
-    written = re.fullmatch(r"(?P<path>.+\.py):(?P<name>\w+)(?P<call>\(.*\))?", text)
+    written = _TEXT.fullmatch(text)
     if written is None:
         raise PolicyError(
             f"policy: found {text!r}, expected FILE.py:CLASS",
             "such as mine.py:CostBenefit, or mine.py:CostBenefit(alpha=5)",
             parameters=["policy"],
         )
-    path, name = Path(written["path"]), written["name"]
+    path, name = (folder or Path()) / written["path"], written["name"]
     module = _module(path)
     found = getattr(module, name, None)
     if not (isinstance(found, type) and issubclass(found, Policy)):
@@ -156,6 +182,78 @@ def identity_of(policy: Given) -> str:
     which = [where, digest, made.__qualname__] if is_known else [id(made), made.__qualname__]
     settings = None if isinstance(policy, type) else _digested(vars(policy))
     return json.dumps([which, settings])
+
+
+def to_portable(policy: Given) -> tuple[dict[str, Any], str]:
+    """What makes a policy again in another process: its class, the digest of its file and its parameters; and the file.
+
+    Returns
+    -------
+    tuple of dict and str
+        What JSON can hold, and the path of the file. The file is known by its content, not by what it imports.
+
+    Raises
+    ------
+    PolicyError
+        If its class is not to be had from a file by its name, or JSON has no value for a parameter.
+
+    Examples
+    --------
+    >>> form, path = to_portable(VictimPolicy)
+    >>> form["class"], form["parameters"], Path(path).name
+    ('VictimPolicy', None, 'kinds.py')
+    >>> from_portable(form, path).__name__
+    'VictimPolicy'
+    """
+    made = _class(policy)
+    path, (_, digest) = _path(made), _source(made)
+    if path is None or "<locals>" in made.__qualname__ or made.__module__ == "__main__":
+        raise PolicyError(
+            f"{name_of(policy)}: found a class of this program, expected one of a file that other processes can read",
+            "move it to a file of its own and import it, or name it FILE.py:CLASS",
+        )
+    parameters = None if isinstance(policy, type) else vars(policy)
+    try:
+        same = json.loads(json.dumps(parameters, allow_nan=False))
+    except (TypeError, ValueError):
+        same = object()
+    if same != parameters:
+        raise PolicyError(
+            f"{name_of(policy)}: found a parameter that JSON has no value for, expected numbers, truth values, texts "
+            "and lists of them",
+            "arrays and the like belong into begin()",
+        )
+    return {"class": made.__qualname__, "source_sha256": digest, "parameters": same}, path
+
+
+def from_portable(form: Mapping[str, Any], path: str) -> Given:
+    """The policy of which :func:`to_portable` has told.
+
+    Parameters
+    ----------
+    form : mapping
+        What it told.
+    path : str
+        Where the file lies here. It is run.
+
+    Raises
+    ------
+    PolicyError
+        If the file can't be run, or is another.
+    """
+    file = Path(path)
+    module = _module(file)
+    if hashlib.sha256(file.read_bytes()).hexdigest() != form["source_sha256"]:
+        raise PolicyError(f"{path}: found other content here, expected that from the beginning", "")
+    found: Any = module
+    for name in form["class"].split("."):
+        found = getattr(found, name)
+    made: type[Policy] = found
+    if form["parameters"] is None:
+        return made
+    policy = made.__new__(made)
+    vars(policy).update(form["parameters"])
+    return policy
 
 
 def _digested(settings: dict[str, Any]) -> str:
