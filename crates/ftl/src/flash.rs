@@ -707,6 +707,19 @@ impl Flash {
 
     // --- state that the drive and the audit read ---
 
+    /// Logs nothing while no time passes, and returns whether it logged. Where contents are kept it goes on, since these are noted
+    /// by places in the log.
+    pub fn stop_logging(&mut self) -> bool {
+        let logs = self.logging && self.contents.is_none();
+        self.logging &= !logs;
+        logs
+    }
+
+    /// Logs again, if [`Flash::stop_logging`] said that it did.
+    pub fn log_again(&mut self, logs: bool) {
+        self.logging |= logs;
+    }
+
     /// The operations since the last [`Flash::clear_log`]; empty if logging is off.
     #[inline]
     #[must_use]

@@ -23,6 +23,28 @@ fn log(flash: &Flash) -> Vec<(u32, OpKind, u32)> {
     flash.log().iter().map(|op| (op.ppn.0, op.kind, op.after)).collect()
 }
 
+/// Contents are noted by places in the log, so it goes on where they are kept.
+#[test]
+fn the_log_stops_and_goes_on() {
+    let nand = || {
+        let geometry = Geometry::new(1, 2, 1, 4, 4, Bytes(4096));
+        Nand::new(geometry, ProgramOrder::Ascending, WearLimit::Unlimited, &[])
+    };
+    for (logging, contents, while_stopped, after) in [(true, false, 0, 1), (true, true, 1, 1), (false, false, 0, 0)] {
+        let mut flash = Flash::new(nand(), 16, logging, contents);
+        let logs = flash.stop_logging();
+        flash.host_writes_page(Lpn(5));
+        flash.program(Ppn(0), Lpn(5), Cause::Host);
+        assert_eq!(flash.log().len(), while_stopped, "logging {logging}, contents {contents}");
+        flash.clear_log();
+        flash.log_again(logs);
+        flash.host_writes_page(Lpn(6));
+        flash.program(Ppn(1), Lpn(6), Cause::Host);
+        assert_eq!(flash.log().len(), after, "logging {logging}, contents {contents}");
+        assert_eq!(flash.counters().total(OpKind::Program), 2);
+    }
+}
+
 #[test]
 fn a_copy_programs_what_it_read() {
     let mut flash = flash(true);

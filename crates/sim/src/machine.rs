@@ -222,12 +222,15 @@ impl Machine {
         finish: bool,
     ) -> Result<Step, PlayError> {
         match self {
-            Self::Plain(ssd) => player.play(&mut Untimed { ssd }, source, until_submitted, finish, |_, _| {}),
+            Self::Plain(ssd) => {
+                ssd.without_time(|ssd| player.play(&mut Untimed { ssd }, source, until_submitted, finish, |_, _| {}))
+            }
             Self::Layered(layered) => {
                 let Layered { stack, written } = &mut **layered;
-                let ssd = stack.device_mut().device_mut();
-                player.play(&mut Untimed { ssd }, source, until_submitted, finish, |completion, untimed| {
-                    count_written(written, completion, untimed.ssd);
+                stack.device_mut().device_mut().without_time(|ssd| {
+                    player.play(&mut Untimed { ssd }, source, until_submitted, finish, |completion, untimed| {
+                        count_written(written, completion, untimed.ssd);
+                    })
                 })
             }
         }

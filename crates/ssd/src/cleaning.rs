@@ -124,11 +124,11 @@ impl Ssd {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn clean_after_untimed_write(&mut self) {
         self.note_written();
-        let written = self.ahead.as_mut().map(|ahead| std::mem::take(&mut ahead.written)).unwrap_or_default();
-        for (plane, pages) in written {
+        let Some(ahead) = &mut self.ahead else { return };
+        for (plane, pages) in ahead.written.drain(..) {
             self.scheme.follow_schedule(plane, Occasion::Written(pages), &mut self.flash);
         }
     }

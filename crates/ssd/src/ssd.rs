@@ -662,6 +662,15 @@ impl Ssd {
         }
     }
 
+    /// Whether a page begins with this sector.
+    #[inline(always)]
+    fn begins_page(&self, sector: u64) -> bool {
+        match self.page_shift {
+            Some(shift) => sector & ((1 << shift) - 1) == 0,
+            None => sector.is_multiple_of(self.sectors_per_page),
+        }
+    }
+
     fn expect_on_flash(&self, pages: impl Iterator<Item = Lpn>, ahead: Ahead) {
         match ahead {
             Ahead::Far => self.scheme.expect_all_far(pages),
@@ -817,8 +826,11 @@ impl Ssd {
     #[inline(never)]
     fn read_partial_pages(&mut self, request: &Request) {
         let run = self.run_of(request);
-        let starts_inside = !request.first_sector.is_multiple_of(self.sectors_per_page);
-        let ends_inside = !request.end_sector().is_multiple_of(self.sectors_per_page);
+        let starts_inside = !self.begins_page(request.first_sector);
+        let ends_inside = !self.begins_page(request.end_sector());
+        if !starts_inside && !ends_inside {
+            return;
+        }
         let last = Lpn(run.first.0 + run.pages - 1);
         let partial = [starts_inside.then_some(run.first), ends_inside.then_some(last)];
         for lpn in partial.into_iter().flatten().take(if run.pages == 1 { 1 } else { 2 }) {
@@ -1122,6 +1134,14 @@ impl Ssd {
         self.result_of(result.map_err(worn_out)).map_err(|error| *error)
     }
 
+    /// Does work in which no time passes, such as many calls of [`Ssd::absorb`]: nothing is noted for an engine.
+    pub fn without_time<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let logs = self.flash.stop_logging();
+        let done = work(self);
+        self.flash.log_again(logs);
+        done
+    }
+
     /// As [`BlockDevice::execute`] without letting time pass: the drive's pages and tables end up as if the request had
     /// been played at any pace in the same order. Nothing may be in flight. Of the completion only the request and the
     /// result are set.
@@ -1129,19 +1149,36 @@ impl Ssd {
     /// # Errors
     /// [`IoError`] as from [`BlockDevice::submit`]; the drive and `completion` are then as they were.
     #[inline]
-    pub fn absorb(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
+    pub fn absorb(&mut self, request: Request, completion: &mut Completion) -> Result<(), IoError> {
+        if !self.path.is_bare() {
+            return self.absorb_whole(request, completion);
+        }
+        self.check(&request)?;
+        let done = self.translate::<true, false>(&request);
+        self.absorbed(request, done, completion);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn absorb_whole(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
         self.check(&request)?;
         let admitted = if self.scheme.zoned().is_some() { self.admit_to_zone(&mut request) } else { Ok(()) };
         let done = admitted.and_then(|()| self.translate::<false, true>(&request));
         self.clean_untimed();
         self.settle_untimed_if_kept();
+        self.absorbed(request, done, completion);
+        Ok(())
+    }
+
+    /// Says how a request ended that took no time.
+    #[inline(always)]
+    fn absorbed(&mut self, request: Request, done: Result<(), Box<IoError>>, completion: &mut Completion) {
         self.flash.clear_log();
         completion.request = request;
         match self.result_of(done) {
             Ok(()) if completion.result.is_ok() => {}
             result => completion.result = result,
         }
-        Ok(())
     }
 
     /// Carries out a request on a drive that has one at a time, while none waits to be fetched.
