@@ -105,12 +105,17 @@ def play(
     return found
 
 
+def _is_judged(figure: figures.Figure) -> bool:
+    """Whether a figure of the second half has enough events, and something to take a share of."""
+    return figure.enough and figure.value != 0
+
+
 def misses(
     found: Mapping[str, dict[Key, figures.Figure]], truth: Mapping[str, Any]
 ) -> list[float | None]:
     """By which share each figure of the second half is missed, in their order; None if there were too few events."""
     return [
-        abs(found[size][key].value / figure.value - 1) if figure.enough and figure.value else None
+        abs(found[size][key].value / figure.value - 1) if _is_judged(figure) else None
         for size in SIZES
         for key, figure in truth[size].items()
     ]
@@ -169,20 +174,21 @@ class Trial:
             [f"{size} drive", *key]
             for size in SIZES
             for key, figure in self.truth[size].items()
-            if figure.enough
+            if _is_judged(figure)
         ]
         values = [
-            figure.value for size in SIZES for figure in self.truth[size].values() if figure.enough
+            figure.value
+            for size in SIZES
+            for figure in self.truth[size].values()
+            if _is_judged(figure)
         ]
         found = {}
         for name, runs in self.candidates(seeds):
             each = [misses(run, self.truth) for run in runs]
-            mean = [
-                statistics.fmean(run[at] for run in each)
-                for at in range(len(each[0]))
-                if each[0][at] is not None
+            by_figure = ([error for error in run if error is not None] for run in each)
+            found[name] = [
+                round(statistics.fmean(errors), 4) for errors in zip(*by_figure, strict=True)
             ]
-            found[name] = [round(value, 4) for value in mean]
         return {
             "trace": self.known.name,
             "requests": [len(self.first), len(self.second)],
