@@ -160,7 +160,7 @@ def reproduce(
         _put(document, run, output)
         if not output.silent:
             _show_claims(document)
-            page.console().out(f"{len(document['claims'])} claims: {_counts(document)}.")
+            page.console().print(f"{len(document['claims'])} claims: {_counts(document)}.")
         return _status(document)
     if run.list:
         read = papers(run.experiments)

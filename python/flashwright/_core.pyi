@@ -9,6 +9,7 @@ import numpy.typing as npt
 __all__ = [
     "SECTOR_BYTES",
     "Buffer",
+    "Columns",
     "CrashTest",
     "Flash",
     "Replay",
