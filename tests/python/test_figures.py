@@ -250,6 +250,12 @@ def test_results_plot_themselves() -> None:
     figure = runs.plot("response-time", size="5in,3in")
     assert tuple(figure.get_size_inches()) == (5, 3)
     assert len(runs[0].plot().axes) >= 1
+    # A title is no longer than its axis.
+    low = runs.plot("write-amplification", size="3in,1.6in")
+    low.draw_without_rendering()
+    [axes] = low.axes
+    assert axes.get_ylabel() == "write\namplification"
+    assert axes.yaxis.label.get_window_extent().height <= axes.get_window_extent().height
     with pytest.raises(MissingResultError, match="found 'nothing', expected one of write-ampl"):
         runs[0].plot("nothing")
 

@@ -160,7 +160,7 @@ def _of_reserve(made: Assessment, columns: Columns) -> Chart | None:
     view = {
         "name": "",
         "x": axis("reserved, share of the flash", "share"),
-        "y": axis("pages programmed per page written", "number", zero=True),
+        "y": axis("write amplification", "number", zero=True),
         "series": [series],
     }
     return Chart(

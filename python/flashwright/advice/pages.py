@@ -37,7 +37,7 @@ _CURVES = (
     _Curve(
         "wa",
         "Write amplification",
-        "pages programmed per page written",
+        "write amplification",
         "number",
         text.significant,
         (("write amplification", _of("write-amplification")),),

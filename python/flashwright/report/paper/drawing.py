@@ -94,7 +94,21 @@ def draw(view: View, size: tuple[float, float] | None = None) -> Figure:
         kinds[view.chart.kind](view, figure)
         if size is not None:
             figure.set_size_inches(*size)
+            _fit_titles(figure)
     return figure
+
+
+def _fit_titles(figure: Figure) -> None:
+    """Break the titles of vertical axes that are longer than their axes, which a given size makes short."""
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        title = axes.yaxis.label
+        room, needs = axes.get_window_extent().height, title.get_window_extent().height
+        if title.get_text() and needs > room:
+            lines = title.get_text().splitlines()
+            longest = max(map(len, lines))
+            width = max(1, int(longest * room / needs))
+            title.set_text(textwrap.fill(" ".join(lines), width, break_long_words=False))
 
 
 def save(figure: Figure, view: View, path: Path, kind: str, title: str) -> None:

@@ -81,7 +81,7 @@ _TRENDS = (
         "wa",
         "Write amplification",
         "Pages programmed per page that the host wrote, window by window.",
-        axis("pages programmed per page written", "number", zero=True),
+        axis("write amplification", "number", zero=True),
         [(None, "wa")],
         text.significant,
         "The host wrote nothing.",
@@ -448,7 +448,7 @@ def _preconditioning(runs: Sequence[RunView], columns: Columns) -> list[Chart]:
     view = {
         "name": "",
         "x": axis("round of half a capacity", "index"),
-        "y": axis("pages programmed per page written", "number", zero=True),
+        "y": axis("write amplification", "number", zero=True),
         "series": lines,
     }
     given_up = any(row[3].shown != "yes" for row in rows)

@@ -167,7 +167,7 @@ _FIGURES = (
         "wa",
         "write_amplification",
         "Write amplification",
-        "pages programmed per page written",
+        "write amplification",
         "number",
         text.significant,
     ),

@@ -41,7 +41,7 @@ _METRICS = (
     _Metric(
         "wa",
         "Write amplification",
-        "pages programmed per page written",
+        "write amplification",
         "write_amplification",
         "number",
         text.significant,
