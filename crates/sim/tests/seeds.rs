@@ -47,6 +47,8 @@ const STREAMS: &[(&str, Shown)] = &[
         By(|seed| worked(&["placement.policy=container-marking", "placement.container-marking.levels=2"], seed)),
     ),
     ("model.fit", In("crates/workload/tests/model.rs", "a_fit_depends_on_the_trace_alone")),
+    ("model.growth", In("crates/workload/tests/model_sequence.rs", "what_is_new_grows_as_in_the_trace")),
+    ("model.segments", In("crates/workload/tests/model_sequence.rs", "a_round_plays_each_request_once_in_segments")),
     ("postmark", By(|seed| program(Postmark::new(postmark(), seed), Seed(1)))),
     ("precondition", By(preconditioned)),
     ("ram.manager", In("tests/python/test_policies_in_python.py", "test_a_buffer_policy_draws_by_the_seed")),

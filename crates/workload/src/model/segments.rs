@@ -199,10 +199,11 @@ impl Segments {
         }
         for part in &mut self.parts {
             if part.kind == RequestKind::Trim {
-                // Both ends, so that it covers what its pages became.
+                // Both ends, so that it covers what its pages became: nothing, if they are parts of one page in which its end comes
+                // to lie before its start.
                 let end = self.space.place(part.end_sector(), 0);
                 part.first_sector = self.space.place(part.first_sector, 0);
-                part.sectors = (end - part.first_sector) as u32;
+                part.sectors = end.saturating_sub(part.first_sector) as u32;
             } else {
                 part.first_sector = self.space.place(part.first_sector, part.sectors);
             }
