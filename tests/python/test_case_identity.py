@@ -561,7 +561,8 @@ def test_a_model_needs_room_for_what_its_trace_uses(
     how = ("--requests", "200", "--precondition", "empty", "--depth", "1", "--quiet")
     said = command("simulate", small, "--workload", f"model:{model}", *how)
     assert said.status == 2
-    assert "scale: found 1: the trace's requests use 80" in said.err
+    # 1,141 blocks of 64 KiB.
+    assert "scale: found 1: the trace's requests use 73024 KiB" in said.err
     # The hint that it gives works.
     hint = said.err.split("or scale=")[1].split()[0]
     assert command("simulate", small, "--workload", f"model:{model},scale={hint}", *how).status == 0

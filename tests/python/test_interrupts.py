@@ -187,7 +187,8 @@ def test_ctrl_c_before_it_is_heeded(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "call", ["run.result()", "run.erases_per_block", "tracefiles.columns('bundled:pgbench')"]
+    "call",
+    ["run.result().windows", "run.erases_per_block", "tracefiles.columns('bundled:pgbench')"],
 )
 def test_ctrl_c_as_numpy_is_imported_is_an_exception(call: str) -> None:
     program = f"""{INTERRUPTED}

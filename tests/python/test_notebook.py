@@ -37,7 +37,7 @@ from flashwright import (
 )
 from flashwright.characterization import EXPERIMENTS
 from flashwright.drive.policies import VictimPolicy
-from flashwright.errors import SweepError
+from flashwright.errors import PolicyError
 from flashwright.support.progress import Progress
 from flashwright.support.tabular import html_table
 from flashwright.sweeps.points import Outcome, Point
@@ -234,12 +234,12 @@ def test_settings_of_a_run_are_given_by_name(ssd: Ssd) -> None:
     assert lifetime.play_to_end(worn).json["seed"] == 9
 
 
-def test_a_sweep_refuses_what_it_could_not_keep(ssd: Ssd) -> None:
+def test_a_sweep_refuses_what_other_processes_could_not_make(ssd: Ssd) -> None:
     class Own(VictimPolicy):
         def pick(self, unit: Any) -> int:
             return int(unit.blocks[unit.valid.argmin()])
 
-    with pytest.raises(SweepError, match="found python:Own, expected") as caught:
+    with pytest.raises(PolicyError, match="found a class of this program, expected") as caught:
         sweep(ssd, "uniform", {"gc.victim": ["greedy", Own]}, requests=100, jobs=1)
     assert len(str(caught.value).splitlines()) == 1
     own = compare(ssd, "uniform", {"gc.victim": ["greedy", Own]}, requests=2000).to_pandas()

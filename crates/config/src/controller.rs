@@ -278,7 +278,7 @@ impl ControllerConfig {
         );
         let queues = &self.queues;
         problems.unless(
-            queues.aggregation_threshold <= 1 || queues.aggregation_time.0 > 0,
+            !(2..=256).contains(&queues.aggregation_threshold) || queues.aggregation_time.0 > 0,
             "controller.queues.aggregation-time",
             queues.aggregation_time,
             "a time, after which fewer completions than controller.queues.aggregation-threshold get their interrupt",

@@ -201,7 +201,7 @@ class _Reader:
             if not isinstance(text, str):
                 raise self.fault(
                     "tenants",
-                    f"found {_shown(text)} among them, expected texts as --tenant takes them",
+                    f"found {_shown(text)} among them, expected texts such as zipf:write=1 @ name=writer",
                 )
         return Tenants.of(texts, compared=self.take("alone", bool, "true or false", True))
 

@@ -53,7 +53,7 @@ pub enum TraceError {
         source: Arc<io::Error>,
     },
     /// An operating-system error.
-    #[error("{path}: cannot {action}: {source}", path = .path.display())]
+    #[error("{path}: cannot {action}: {why}", path = .path.display(), why = flashwright_block::system_says(source))]
     Io {
         /// The file.
         path: PathBuf,
