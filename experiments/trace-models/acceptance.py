@@ -110,14 +110,13 @@ def _is_judged(figure: figures.Figure) -> bool:
     return figure.enough and figure.value != 0
 
 
-def misses(
-    found: Mapping[str, dict[Key, figures.Figure]], truth: Mapping[str, Any]
-) -> list[float | None]:
-    """By which share each figure of the second half is missed, in their order; None if there were too few events."""
+def misses(found: Mapping[str, dict[Key, figures.Figure]], truth: Mapping[str, Any]) -> list[float]:
+    """By which share each judged figure of the second half is missed, in their order."""
     return [
-        abs(found[size][key].value / figure.value - 1) if _is_judged(figure) else None
+        abs(found[size][key].value / figure.value - 1)
         for size in SIZES
         for key, figure in truth[size].items()
+        if _is_judged(figure)
     ]
 
 
@@ -184,11 +183,8 @@ class Trial:
         ]
         found = {}
         for name, runs in self.candidates(seeds):
-            each = [misses(run, self.truth) for run in runs]
-            by_figure = ([error for error in run if error is not None] for run in each)
-            found[name] = [
-                round(statistics.fmean(errors), 4) for errors in zip(*by_figure, strict=True)
-            ]
+            each = zip(*(misses(run, self.truth) for run in runs), strict=True)
+            found[name] = [round(statistics.fmean(errors), 4) for errors in each]
         return {
             "trace": self.known.name,
             "requests": [len(self.first), len(self.second)],

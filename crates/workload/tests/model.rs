@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
-use crate::model_support::{fitted, model_file, uniform};
+use crate::model_support::{fitted, model_file, played_if_it_fits, requests_of, uniform, write};
 use flashwright_block::{Nanos, Request, RequestKind, Seed, below, unit_interval};
 use flashwright_workload::generate::{Target, WorkloadSpec};
 use flashwright_workload::model::{FitError, Fitting, Model};
@@ -11,11 +11,6 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 
 const DRIVE: Target = Target { logical_sectors: 1 << 21, page_sectors: 8 }; // 1 GiB
-
-fn write(page: u64, i: u64) -> Request {
-    let kind = RequestKind::Write;
-    Request { arrival: Nanos(i * 1_000_000), first_sector: page * 8, sectors: 8, kind, ..Request::default() }
-}
 
 /// `count` requests of `model` with the further keys `keys`; `name` is that of its file.
 fn played(model: &Model, name: &str, keys: &str, count: usize) -> Vec<Request> {
@@ -303,28 +298,13 @@ proptest! {
         sectors in 4000u64..1 << 22,
         scale in 0.01f64..20.0,
     ) {
-        let mut now = 0;
         let kinds = [RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Write];
-        let model = fitted(requests.into_iter().map(|(first_sector, sectors, kind, gap)| {
-            now += gap;
-            let kind = kinds[kind as usize];
-            Request { arrival: Nanos(now), first_sector, sectors, kind, ..Request::default() }
-        }));
+        let model = fitted(requests_of(requests, &kinds));
         prop_assert_eq!(&model.to_text().parse::<Model>().unwrap(), &model);
         let path = std::env::temp_dir().join(format!("flashwright-any-{}.toml", std::process::id()));
         std::fs::write(&path, model.to_text()).unwrap();
         let spec: WorkloadSpec = format!("model:{},scale={scale}", path.display()).parse().unwrap();
-        let mut batch = Vec::new();
-        let drive = Target { logical_sectors: sectors, page_sectors: 8 };
-        match spec.source(&drive, Seed(1), Some(2000)) {
-            Ok(mut source) => drop(source.fill(&mut batch, 2000).unwrap()),
-            // What the requests use does not fit the drive.
-            Err(refused) => prop_assert!(refused.to_string().contains("a larger drive"), "{refused}"),
-        };
-        for pair in batch.windows(2) {
-            prop_assert!(pair[1].arrival >= pair[0].arrival);
-        }
-        for request in batch {
+        for request in played_if_it_fits(&spec, sectors)? {
             prop_assert!(request.sectors > 0 && request.end_sector() <= sectors, "{:?}", request);
         }
     }

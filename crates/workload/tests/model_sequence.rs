@@ -2,19 +2,14 @@
 
 #![allow(clippy::unwrap_used)] // helpers of tests fail by panicking
 
-use crate::model_support::uniform;
-use flashwright_block::{Nanos, Request, RequestKind, Seed};
+use crate::model_support::{played_if_it_fits, requests_of, uniform, write};
+use flashwright_block::{Request, RequestKind, Seed};
 use flashwright_workload::generate::{SpecError, Target, WorkloadSpec};
 use flashwright_workload::model::{Fit, FitError, Sequence};
 use proptest::prelude::*;
 use std::collections::HashSet;
 
 const DRIVE: Target = Target { logical_sectors: 1 << 21, page_sectors: 8 }; // 1 GiB
-
-fn write(page: u64, i: u64) -> Request {
-    let kind = RequestKind::Write;
-    Request { arrival: Nanos(i * 1_000_000), first_sector: page * 8, sectors: 8, kind, ..Request::default() }
-}
 
 /// The workload that plays `model` with the further keys `keys`; `name` is that of its file.
 fn spec(model: &Sequence, name: &str, keys: &str) -> Result<WorkloadSpec, String> {
@@ -180,27 +175,11 @@ proptest! {
         sectors in 40_000u64..1 << 22,
         scale in 0.01f64..1.0,
     ) {
-        let mut now = 0;
         let kinds = [RequestKind::Read, RequestKind::Write, RequestKind::Trim, RequestKind::Write, RequestKind::Flush];
-        let requests: Vec<Request> = requests.into_iter().map(|(first_sector, sectors, kind, gap)| {
-            now += gap;
-            let kind = kinds[kind as usize];
-            Request { arrival: Nanos(now), first_sector, sectors, kind, ..Request::default() }
-        }).collect();
-        let Ok(model) = Sequence::of(&requests) else { return Ok(()) };
+        let Ok(model) = Sequence::of(&requests_of(requests, &kinds)) else { return Ok(()) };
         prop_assert_eq!(model.to_text().parse::<Fit>().map_err(|error| error.to_string()).is_ok(), true);
         let spec = spec(&model, "any", &format!(",scale={scale}")).unwrap();
-        let mut batch = Vec::new();
-        let drive = Target { logical_sectors: sectors, page_sectors: 8 };
-        match spec.source(&drive, Seed(1), Some(2000)) {
-            Ok(mut source) => drop(source.fill(&mut batch, 2000).unwrap()),
-            // What the requests use does not fit the drive.
-            Err(refused) => prop_assert!(refused.to_string().contains("a larger drive"), "{refused}"),
-        };
-        for pair in batch.windows(2) {
-            prop_assert!(pair[1].arrival >= pair[0].arrival);
-        }
-        for request in batch {
+        for request in played_if_it_fits(&spec, sectors)? {
             let barrier = request.kind == RequestKind::Flush;
             prop_assert!(barrier || (request.sectors > 0 && request.end_sector() <= sectors), "{:?}", request);
         }
