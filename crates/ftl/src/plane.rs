@@ -95,7 +95,6 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 good,
                 rng: context.seed.stream(&format!("wear.policy.{plane}")),
             };
-            let leveler = context.wear.policy;
             let slc = context.slc.map(|slc| {
                 let own = BlockPool::new(context.wear.free_block);
                 Box::new(SlcCache::new(&slc, streams, slc_blocks, &mut pool, own, wear, flash))
@@ -108,10 +107,12 @@ pub(crate) fn planes(context: &SchemeContext, streams: usize, flash: &Flash) -> 
                 sealed: 0,
                 valid_counts: None,
                 last_stream: None,
-                leveler: leveler.map(|name| Box::new(Leveler::new(name, &context.wear.policies, wear_context, wear))),
+                leveler: context
+                    .levels_wear()
+                    .then(|| Box::new(Leveler::new(wear_context, wear, |made_for| context.wear_of(plane, made_for)))),
                 recycled: None,
                 work: None,
-                schedule: context.gc.schedule.build(&context.gc.schedules, context.schedule_context(streams_u8, flash)),
+                schedule: context.schedule_of(plane, streams_u8, flash),
                 copies: 0,
                 room: 0,
                 missing_turns: 0,

@@ -81,7 +81,7 @@ impl Planes {
             pages_per_block: pages,
             drawn: 1,
             cleaner,
-            asks_schedule: context.gc.schedule.asked(),
+            asks_schedule: context.schedule_rules().asked,
             written: Vec::new(),
         }
     }

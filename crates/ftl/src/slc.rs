@@ -158,11 +158,11 @@ impl SlcContext {
             )];
         }
         let mut problems = Vec::new();
-        if let Some(policy) = context.wear.policy {
+        if let Some(policy) = context.wear_policy() {
             problems.push(format!(
                 "wear.policy: found {:?}, expected \"none\" with an SLC cache (slc.cache): wear levelling does not know \
                  its blocks",
-                policy.listed().name
+                policy
             ));
         }
         let good: Vec<u64> = (0..geometry.planes()).map(|plane| good_blocks(flash, PlaneId(plane))).collect();

@@ -5,8 +5,9 @@
 //! array, created once and filled when it is first read in a call.
 
 use crate::errors::PolicyError;
+use crate::scored::{Scoring, reads_of};
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
-use flashwright_ftl::policies::victim::{MakeVictim, PickVictim, SealedBlocks, VictimContext};
+use flashwright_ftl::policies::victim::{Choosing, MakeVictim, PickVictim, SealedBlocks, VictimContext};
 use flashwright_ftl::{FaultCell, Foreign};
 use flashwright_sim::{PolicyUsed, Report};
 use flashwright_ssd::{BufferRules, ChooseLeaving, HeldGroups, MakeManager, Policies, RamContext};
@@ -39,6 +40,11 @@ pub struct Handed {
     /// Blocks of a plane that a translation layer fills side by side, and whether it cleans where no write waits.
     pub open_blocks: u32,
     pub cleans: bool,
+    /// What a victim policy that rates kinds of blocks reads of them; none if it picks.
+    reads: Option<Vec<String>>,
+    /// Whether a schedule is asked when a die is idle, and whether it makes one round of steps at a time.
+    pub idle: bool,
+    pub one_at_a_time: bool,
 }
 
 /// State that the parts of one policy share.
@@ -73,6 +79,9 @@ impl Given {
             match shared.handed.key.as_str() {
                 "ftl.scheme" => policies.ftl.ftl = Some(Box::new(Maker(shared))),
                 "gc.victim" => policies.ftl.victim = Some(Box::new(Maker(shared))),
+                "ftl.dftl.replacement" => policies.ftl.map_cache = Some(Box::new(Maker(shared))),
+                "wear.policy" => policies.ftl.wear = Some(Box::new(Maker(shared))),
+                "gc.schedule" => policies.ftl.schedule = Some(Box::new(Maker(shared))),
                 "placement.policy" => policies.ftl.placement = Some(Box::new(Maker(shared))),
                 _ => policies.manager = Some(Box::new(Maker(shared))),
             }
@@ -107,8 +116,9 @@ impl Given {
     pub fn tell(&self, report: &mut Report) {
         report.policies = self.shared.iter().map(|shared| shared.used()).collect();
         for shared in &self.shared {
-            if let Some((table, key)) = shared.handed.key.split_once('.') {
-                report.config[table][key] = json!(shared.handed.name);
+            let key = format!("/{}", shared.handed.key.replace('.', "/"));
+            if let Some(value) = report.config.pointer_mut(&key) {
+                *value = json!(shared.handed.name);
             }
         }
     }
@@ -159,7 +169,7 @@ impl Shared {
     }
 
     /// An initialised instance, and its methods. An instance that can't be created ends the run.
-    fn begin<const N: usize>(
+    pub fn begin<const N: usize>(
         &self,
         seed: u64,
         of: &[(&str, u32)],
@@ -248,7 +258,7 @@ pub fn described(answer: &Bound<'_, PyAny>) -> String {
 pub const NOT_BEGUN: &str = "the policy could not be created";
 
 /// A NumPy array of one column, created once and refilled.
-struct Column<T> {
+pub struct Column<T> {
     array: Option<Py<PyArray1<T>>>,
     /// The filled part, read-only, which is passed to Python.
     shown: Option<(usize, Py<PyAny>)>,
@@ -263,7 +273,7 @@ impl<T> Default for Column<T> {
 }
 
 impl<T: Element + Copy> Column<T> {
-    fn show(
+    pub fn show(
         &mut self,
         py: Python<'_>,
         call: u64,
@@ -298,7 +308,7 @@ impl<T: Element + Copy> Column<T> {
 }
 
 #[allow(clippy::cast_precision_loss)] // counts far below 2^53
-fn float(count: u64) -> f64 {
+pub fn float(count: u64) -> f64 {
     count as f64
 }
 
@@ -307,8 +317,8 @@ pub struct Shown<T, C> {
     pub tables: Option<Box<T>>,
     /// A placeholder for the tables in their original place.
     spare: Option<Box<T>>,
-    call: u64,
-    columns: C,
+    pub call: u64,
+    pub columns: C,
 }
 
 impl<T: Default, C: Default> Shown<T, C> {
@@ -343,7 +353,7 @@ pub fn held<'a, T>(py: Python<'_>, shown: &'a Mutex<T>) -> MutexGuard<'a, T> {
     }
 }
 
-fn gone(what: &str, method: &str) -> PyErr {
+pub fn gone(what: &str, method: &str) -> PyErr {
     PolicyError::new_err(format!("{what} is valid only during {method}; copy the values that you keep"))
 }
 
@@ -478,7 +488,7 @@ impl MakeVictim for Maker {
     fn name(&self) -> &str {
         &self.0.handed.name
     }
-    fn make(&self, unit: u32, mut context: VictimContext) -> Box<dyn PickVictim> {
+    fn make(&self, unit: u32, mut context: VictimContext) -> Choosing {
         let seed = flashwright_block::below(&mut context.rng, 1 << 63);
         let of = [
             ("number", unit),
@@ -487,7 +497,14 @@ impl MakeVictim for Maker {
             ("streams", u32::from(context.streams)),
             ("logical_pages", context.logical_pages),
         ];
-        Box::new(Victim::new(Arc::clone(&self.0), self.0.begin(seed, &of, ["pick"])))
+        let shared = Arc::clone(&self.0);
+        match &self.0.handed.reads {
+            Some(reads) => {
+                let scoring = Scoring::new(shared, self.0.begin(seed, &of, ["score"]));
+                Choosing::Score(Box::new(scoring), reads_of(reads))
+            }
+            None => Choosing::Pick(Box::new(Victim::new(shared, self.0.begin(seed, &of, ["pick"])))),
+        }
     }
 }
 

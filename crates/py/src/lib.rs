@@ -7,9 +7,11 @@ mod crash;
 mod errors;
 mod foreign;
 mod layer;
+mod parts;
 
 mod proxy;
 mod replay;
+mod scored;
 mod serve;
 mod simulation;
 mod source;
@@ -401,7 +403,11 @@ mod _core {
     #[pymodule_export]
     use super::layer::FlashHandle;
     #[pymodule_export]
+    use super::parts::PlaneWear;
+    #[pymodule_export]
     use super::replay::Replay;
+    #[pymodule_export]
+    use super::scored::Kinds;
     #[pymodule_export]
     use super::serve::Server;
     #[pymodule_export]

@@ -62,7 +62,7 @@ impl Machine {
                 matches!(layered.stack, Stack::Bare(_)) && config.controller.only_delays(config.geometry.page_size)
             }
         };
-        only_delays && !config.gc.schedule.needs_time()
+        only_delays && !self.ssd().schedule_rules().needs_time
     }
 
     /// Whether a drive settles at the pace of the run, because what lies before the flash merges by time; else at a depth of

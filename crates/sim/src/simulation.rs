@@ -431,7 +431,7 @@ impl Simulation {
             logical_pages: ssd.logical_pages(),
             blocks: geometry.blocks(),
             pages_per_block: geometry.pages_per_block(),
-            levels_wear: ssd.config().wear.policy.is_some(),
+            levels_wear: ssd.levels_wear(),
             has_cache: ssd.config().slc.cache != SlcCacheKind::None,
         };
         self.history = Some(History::new(totals(&self.machine), drive));

@@ -12,6 +12,7 @@
 
 use crate::ssd::{Clock, Ssd};
 use flashwright_config::{Config, DriveConfig, SettingError, TimingModel};
+use flashwright_ftl::policies::schedule::{MakeSchedule, ScheduleRules};
 use flashwright_ftl::{CleansInSteps, Flash, Occasion, Progress, Scheme, SchemeName, SlcCacheKind};
 use flashwright_nand::PlaneId;
 use serde::{Deserialize, Serialize};
@@ -41,16 +42,16 @@ pub(crate) struct BackgroundCleaning {
 
 impl BackgroundCleaning {
     /// None if the schedule cleans only for writes that lack room, and nothing is folded in idle time.
-    pub fn new(config: &DriveConfig, planes: u32) -> Option<Box<Self>> {
+    pub fn new(config: &DriveConfig, schedule: ScheduleRules, planes: u32) -> Option<Box<Self>> {
         let layout = config.block_layout();
-        let (schedule, slc) = (config.gc.schedule, &config.slc);
+        let slc = &config.slc;
         let folds = slc.cache != SlcCacheKind::None && slc.fold_idle && config.timing.model != TimingModel::None;
-        (schedule.asked() || folds).then(|| {
+        (schedule.asked || folds).then(|| {
             Box::new(Self {
                 plane_of: Vec::new(),
                 under_way: vec![0; planes as usize],
-                one_at_a_time: schedule.one_at_a_time(),
-                uses_idle_time: schedule.uses_idle_time(),
+                one_at_a_time: schedule.one_at_a_time,
+                uses_idle_time: schedule.uses_idle_time,
                 fold_after: folds.then_some(slc.fold_after.0),
                 fold_pages: layout.unit() * layout.units_in_row(),
                 idle_since: 0,
@@ -61,24 +62,27 @@ impl BackgroundCleaning {
     }
 
     /// Validation errors of the schedule in this configuration.
-    pub fn problems(config: &Config) -> Vec<SettingError> {
-        let schedule = config.gc.schedule;
+    pub fn problems(config: &Config, own: Option<&dyn MakeSchedule>) -> Vec<SettingError> {
+        let (name, rules) = match own {
+            Some(maker) => (maker.name(), maker.rules()),
+            None => (config.gc.schedule.listed().name, config.gc.schedule.rules()),
+        };
         let found = |what: String| SettingError { key: "gc.schedule".to_owned(), what };
         let mut problems = Vec::new();
-        if schedule.asked() && !config.ftl.scheme.cleans_in_steps() {
+        if rules.asked && !config.ftl.scheme.cleans_in_steps() {
             problems.push(found(format!(
                 "found {:?}, but ftl.scheme = {:?} merges whole blocks and takes only \"foreground\"; cleaning in steps works \
                  with {}",
-                schedule.listed().name,
+                name,
                 config.ftl.scheme.listed().name,
                 SchemeName::those(SchemeName::cleans_in_steps).join(", ")
             )));
         }
-        if schedule.needs_time() && config.timing.model == TimingModel::None {
+        if rules.needs_time && config.timing.model == TimingModel::None {
             problems.push(found(format!(
                 "found {:?}, which depends on time, but timing.model = \"none\" has no time; choose serial or parallel, or \
                  gc.schedule = \"rate-limited\"",
-                schedule.listed().name
+                name
             )));
         }
         problems

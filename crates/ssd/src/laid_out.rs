@@ -5,7 +5,7 @@ use crate::cleaning::BackgroundCleaning;
 use crate::ssd::Policies;
 use flashwright_config::{DieOrderName, DriveConfig, SettingError, TimingModel};
 use flashwright_ftl::schemes::SchemeContext;
-use flashwright_ftl::{Flash, SchemeName, SlcCacheKind};
+use flashwright_ftl::{Flash, Foreign, SchemeName, SlcCacheKind};
 use flashwright_nand::ProgramOrder;
 
 /// Validation errors. If power may be cut and nothing speaks against that, `flash` gets what a mount needs first: the
@@ -23,14 +23,14 @@ pub(crate) fn problems(
     }
     let of_scheme = config.ftl.scheme.problems(context, flash).into_iter();
     problems.extend(of_scheme.map(|what| SettingError { key: String::new(), what }));
-    problems.extend(of_settings(config));
+    problems.extend(of_settings(config, policies));
     problems.extend(crate::chip_rules::problems(config, config.ftl.scheme.side_by_side(context, flash)));
     problems.extend(of_policies(config, policies));
     problems
 }
 
 /// Settings that the translation layer does not take, or that need another model of time.
-fn of_settings(config: &DriveConfig) -> Vec<SettingError> {
+fn of_settings(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
     let scheme = config.ftl.scheme;
     let mut problems = Vec::new();
     if let Some(order) = scheme.needs_order().filter(|needed| *needed != config.geometry.program_order) {
@@ -92,7 +92,7 @@ fn of_settings(config: &DriveConfig) -> Vec<SettingError> {
             }
         }
     }
-    problems.extend(BackgroundCleaning::problems(config));
+    problems.extend(BackgroundCleaning::problems(config, policies.ftl.schedule.as_deref()));
     if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {
         problems.push(SettingError {
             key: "timing.die-order".to_owned(),
@@ -108,10 +108,11 @@ fn of_settings(config: &DriveConfig) -> Vec<SettingError> {
 /// What the configuration lacks for policies from outside.
 fn of_policies(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
     let scheme = config.ftl.scheme;
-    let (victim, placement) = (policies.ftl.victim.as_deref(), policies.ftl.placement.as_deref());
-    let given = [victim.map(|maker| ("victim", maker.name())), placement.map(|maker| ("placement", maker.name()))];
-    let refused = given.into_iter().flatten().filter(|_| !scheme.asks_policies());
-    let takers = SchemeName::those(SchemeName::asks_policies);
+    let takes = |kind: &str| match kind {
+        Foreign::MAP_CACHE => SchemeName::caches_map,
+        _ => SchemeName::asks_policies,
+    };
+    let refused = policies.ftl.policies().into_iter().filter(|(kind, _)| !takes(kind)(scheme));
     let any_order = policies
         .ftl
         .ftl
@@ -130,7 +131,7 @@ fn of_policies(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
             what: format!(
                 "found {:?}, which asks no {kind} policy, with the policy {name}; expected {}",
                 scheme.listed().name,
-                takers.join(" or ")
+                SchemeName::those(takes(kind)).join(" or ")
             ),
         })
         .chain(any_order)

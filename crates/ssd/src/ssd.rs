@@ -9,6 +9,7 @@ use flashwright_block::{
     Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
 use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel};
+use flashwright_ftl::policies::schedule::{MakeSchedule, ScheduleRules};
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
     CleansInSteps, FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme,
@@ -68,6 +69,11 @@ pub struct Ssd {
     /// Where policies from outside say why they can't go on, if there are any.
     #[serde(skip)]
     policy_fault: Option<FaultCell>,
+    /// When the schedule from outside is consulted, if there is one, and whether a wear policy comes from there.
+    #[serde(skip)]
+    own_schedule: Option<ScheduleRules>,
+    #[serde(skip)]
+    own_wear: bool,
     /// Where pages hold bytes, those of requests.
     pub(crate) data: Option<Box<RequestData>>,
     pub(crate) seed: Seed,
@@ -86,8 +92,7 @@ pub struct Policies {
 
 impl Policies {
     pub(crate) fn is_empty(&self) -> bool {
-        let Foreign { ftl, victim, placement, fault: _ } = &self.ftl;
-        ftl.is_none() && victim.is_none() && placement.is_none() && self.manager.is_none()
+        self.ftl.ftl.is_none() && self.ftl.policies().is_empty() && self.manager.is_none()
     }
 }
 
@@ -265,7 +270,7 @@ impl Ssd {
         })?;
         let power = can_mount.then(|| Power::new(config, &mut flash));
         let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
-        let ahead = BackgroundCleaning::new(config, geometry.planes());
+        let ahead = BackgroundCleaning::new(config, context.schedule_rules(), geometry.planes());
         let is_bare = config.errors.law == ErrorLaw::None
             && !observer.listens()
             && config.host.partial_pages != PartialPages::ReadModifyWrite
@@ -305,6 +310,8 @@ impl Ssd {
             ready: VecDeque::new(),
             failed: Vec::new(),
             policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
+            own_schedule: policies.ftl.schedule.as_deref().map(MakeSchedule::rules),
+            own_wear: policies.ftl.wear.is_some(),
             data: (keeps == Keeps::Bytes).then(Box::default),
             seed,
             power,
@@ -368,7 +375,7 @@ impl Ssd {
 
     /// Cleaning ahead of need begins anew.
     pub(crate) fn restart_cleaning(&mut self) {
-        self.ahead = BackgroundCleaning::new(&self.config, self.flash.geometry().planes());
+        self.ahead = BackgroundCleaning::new(&self.config, self.schedule_rules(), self.flash.geometry().planes());
     }
 
     /// Lets the time of a mount pass, whose operations are in the log, and returns the end.
@@ -429,6 +436,18 @@ impl Ssd {
         self.to_rewrite = other.to_rewrite.clone();
         self.blocks_rewritten = other.blocks_rewritten;
         self.sectors_written = other.sectors_written;
+    }
+
+    /// When the schedule of cleaning is consulted.
+    #[must_use]
+    pub fn schedule_rules(&self) -> ScheduleRules {
+        self.own_schedule.unwrap_or_else(|| self.config.gc.schedule.rules())
+    }
+
+    /// Whether blocks are recycled for the sake of wear.
+    #[must_use]
+    pub fn levels_wear(&self) -> bool {
+        self.own_wear || self.config.wear.policy.is_some()
     }
 
     /// Whether policies from outside take part, which the configuration does not tell.

@@ -8,7 +8,7 @@
 use crate::common::*;
 use flashwright_block::{IoError, RequestKind, Seed};
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
-use flashwright_ftl::policies::victim::{MakeVictim, PickVictim, SealedBlocks, VictimContext};
+use flashwright_ftl::policies::victim::{Choosing, MakeVictim, PickVictim, SealedBlocks, VictimContext};
 use flashwright_ssd::{BufferRules, ChooseLeaving, HeldGroups, MakeManager, Policies, RamContext, Ssd};
 
 type Pick = fn(&SealedBlocks) -> Result<i64, String>;
@@ -20,8 +20,8 @@ impl MakeVictim for Victim {
     fn name(&self) -> &'static str {
         "own"
     }
-    fn make(&self, _: u32, _: VictimContext) -> Box<dyn PickVictim> {
-        Box::new(self.clone())
+    fn make(&self, _: u32, _: VictimContext) -> Choosing {
+        Choosing::Pick(Box::new(self.clone()))
     }
 }
 

@@ -7,8 +7,11 @@
 //! then finds no victim, and placement uses the first stream. The code that built the drive checks the cell and ends
 //! the run. Foreign policies are not saved.
 
+use super::map_cache::MakeMapCache;
 use super::placement::MakePlacement;
+use super::schedule::MakeSchedule;
 use super::victim::MakeVictim;
+use super::wear::MakeWear;
 use crate::schemes::MakeFtl;
 use std::sync::{Arc, OnceLock};
 
@@ -21,8 +24,33 @@ pub struct Foreign {
     pub victim: Option<Box<dyn MakeVictim>>,
     /// The frontier that a page goes to.
     pub placement: Option<Box<dyn MakePlacement>>,
+    /// The entry that leaves a cached map.
+    pub map_cache: Option<Box<dyn MakeMapCache>>,
+    /// The block whose data move for the sake of wear.
+    pub wear: Option<Box<dyn MakeWear>>,
+    /// When cleaning runs.
+    pub schedule: Option<Box<dyn MakeSchedule>>,
     /// Where they report why they can't continue.
     pub fault: FaultCell,
+}
+
+impl Foreign {
+    /// The policies, a whole translation layer aside: what each decides, and its name.
+    #[must_use]
+    pub fn policies(&self) -> Vec<(&'static str, &str)> {
+        let Self { ftl: _, victim, placement, map_cache, wear, schedule, fault: _ } = self;
+        let all = [
+            victim.as_deref().map(|maker| ("victim", maker.name())),
+            placement.as_deref().map(|maker| ("placement", maker.name())),
+            map_cache.as_deref().map(|maker| (Self::MAP_CACHE, maker.name())),
+            wear.as_deref().map(|maker| ("wear", maker.name())),
+            schedule.as_deref().map(|maker| ("cleaning", maker.name())),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// What [`Foreign::map_cache`] decides, which only schemes with a cached map have.
+    pub const MAP_CACHE: &'static str = "replacement";
 }
 
 /// Why a foreign policy could not continue; only the first reason is kept. All policies of a drive share one cell.

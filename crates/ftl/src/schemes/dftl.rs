@@ -39,7 +39,7 @@ use crate::cleaner::Cleaner;
 use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::good_blocks;
 use crate::planes::Planes;
-use crate::policies::map_cache::MapCacheContext;
+use crate::policies::map_cache::{ForeignMapCache, MapCache, MapCacheContext};
 use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::{
@@ -124,6 +124,7 @@ impl BuildScheme for Dftl {
     const VICTIM: VictimName = VictimName::CostBenefit;
     const LEVELS_WEAR: bool = true;
     const ASKS_POLICIES: bool = true;
+    const CACHES_MAP: bool = true;
     const CLEANS_IN_STEPS: bool = true;
     const TAKES_CHECKPOINTS: bool = true;
     type Settings = DftlSettings;
@@ -300,8 +301,14 @@ impl Dftl {
         let translation = usize::from(placement.streams());
         let entries_per_page = Self::entries_per_page(context, flash);
         let capacity = settings.entries(context.logical_pages, geometry.pages_per_block());
-        let policy =
-            settings.replacement.build(&settings.replacements, MapCacheContext { entries: capacity, entries_per_page });
+        let made_for = MapCacheContext { entries: capacity, entries_per_page };
+        let policy = match context.foreign.and_then(|foreign| Some((foreign.map_cache.as_deref()?, &foreign.fault))) {
+            Some((maker, fault)) => {
+                let rng = context.seed.stream("ftl.dftl.replacement");
+                MapCache::Foreign(ForeignMapCache::new(maker, made_for, rng, fault.clone()))
+            }
+            None => settings.replacement.build(&settings.replacements, made_for),
+        };
         let policy_groups = policy.groups();
         // The first one is the paper's GC_threshold. A paused clean may have to open a block for each frontier.
         let kept_free = Self::kept_free(context, flash);

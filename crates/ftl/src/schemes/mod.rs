@@ -3,8 +3,9 @@
 use crate::durable::{MountError, Scan};
 use crate::plane::good_blocks;
 use crate::policies::placement::{ForeignPlacement, MakePlacement, Placement, PlacementContext};
-use crate::policies::schedule::{Occasion, ScheduleContext};
+use crate::policies::schedule::{ForeignSchedule, Occasion, Schedule, ScheduleContext, ScheduleRules};
 use crate::policies::victim::{ForeignVictim, Victim, VictimContext};
+use crate::policies::wear::{ForeignWear, Wear, WearContext};
 use crate::{
     Flash, Foreign, FtlSettings, GcSettings, Listed, LpnRun, MapSize, OutOfSpace, PlacementConfig, Progress,
     SchemeFigures, SlcContext, VictimChoice, VictimName, Violation, WearSettings,
@@ -91,6 +92,47 @@ impl SchemeContext<'_> {
         }
     }
 
+    /// Whether blocks are recycled for the sake of wear.
+    pub(crate) fn levels_wear(&self) -> bool {
+        self.wear.policy.is_some() || self.foreign.is_some_and(|foreign| foreign.wear.is_some())
+    }
+
+    /// The name of the wear policy, if there is one.
+    pub(crate) fn wear_policy(&self) -> Option<&str> {
+        match self.foreign.and_then(|foreign| foreign.wear.as_deref()) {
+            Some(maker) => Some(maker.name()),
+            None => self.wear.policy.map(|policy| policy.listed().name),
+        }
+    }
+
+    /// The wear policy of a plane; there is one.
+    pub(crate) fn wear_of(&self, plane: u32, made_for: WearContext) -> Wear {
+        match self.foreign.and_then(|foreign| Some((foreign.wear.as_deref()?, &foreign.fault))) {
+            Some((maker, fault)) => Wear::Foreign(ForeignWear::new(maker, plane, made_for, fault.clone())),
+            None => self.wear.policy.expect("wear is levelled").build(&self.wear.policies, made_for),
+        }
+    }
+
+    /// When the schedule is consulted.
+    pub fn schedule_rules(&self) -> ScheduleRules {
+        match self.foreign.and_then(|foreign| foreign.schedule.as_deref()) {
+            Some(maker) => maker.rules(),
+            None => self.gc.schedule.rules(),
+        }
+    }
+
+    /// The schedule of a plane with this many streams.
+    pub(crate) fn schedule_of(&self, plane: u32, streams: u8, flash: &Flash) -> Schedule {
+        let made_for = self.schedule_context(streams, flash);
+        match self.foreign.and_then(|foreign| Some((foreign.schedule.as_deref()?, &foreign.fault))) {
+            Some((maker, fault)) => {
+                let rng = self.seed.stream(&format!("gc.schedule.{plane}"));
+                Schedule::Foreign(ForeignSchedule::new(maker, plane, made_for, rng, fault.clone()))
+            }
+            None => self.gc.schedule.build(&self.gc.schedules, made_for),
+        }
+    }
+
     /// The parameters that the victim policy of a plane is built for, with this many streams.
     fn victim_context(&self, plane: u32, streams: u8, flash: &Flash) -> VictimContext {
         let geometry = flash.geometry();
@@ -128,7 +170,10 @@ impl SchemeContext<'_> {
 
     /// Validation errors of the settings of the chosen policies, for this many streams.
     pub(crate) fn policy_problems(&self, streams: u8, flash: &Flash) -> Vec<String> {
-        let mut problems = self.gc.schedule.problems(&self.gc.schedules, &self.schedule_context(streams, flash));
+        let mut problems = Vec::new();
+        if self.foreign.is_none_or(|foreign| foreign.schedule.is_none()) {
+            problems = self.gc.schedule.problems(&self.gc.schedules, &self.schedule_context(streams, flash));
+        }
         if self.foreign.is_none_or(|foreign| foreign.victim.is_none()) {
             problems.extend(self.victim().problem(&self.gc.victims, &self.victim_context(0, streams, flash)));
         }
@@ -150,6 +195,8 @@ pub trait BuildScheme: Sized {
     const LEVELS_WEAR: bool = false;
     /// Whether it uses a victim and a placement policy.
     const ASKS_POLICIES: bool = false;
+    /// Whether it keeps a part of its map in a cache, for `ftl.dftl.replacement`.
+    const CACHES_MAP: bool = false;
     /// Whether it cleans in steps, as `gc.schedule` decides.
     const CLEANS_IN_STEPS: bool = false;
     /// Whether it can have an SLC cache.
@@ -306,6 +353,11 @@ macro_rules! dispatch {
             #[must_use]
             pub fn levels_wear(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::LEVELS_WEAR,)+ }
+            }
+            /// See [`BuildScheme::CACHES_MAP`].
+            #[must_use]
+            pub fn caches_map(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::CACHES_MAP,)+ }
             }
             /// See [`BuildScheme::ASKS_POLICIES`].
             #[must_use]

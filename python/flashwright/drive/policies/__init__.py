@@ -1,7 +1,8 @@
 """Policies written in Python that run inside the native simulator: one class, handed to the run.
 
 A victim policy says which block is cleaned, a placement policy which stream a page goes to, a buffer policy what
-leaves the drive's RAM, a translation layer all that the flash does. Each takes the place of the one that the drive's
+leaves the drive's RAM, a replacement policy what leaves a cached map, a wear policy which data move, a schedule when
+cleaning runs, a translation layer all that the flash does. Each takes the place of the one that the drive's
 configuration names; all else stays native. The
 drive's tables come as NumPy arrays, so a choice among hundreds of blocks is a few array operations.
 
@@ -23,7 +24,7 @@ True
 
 from __future__ import annotations
 
-from flashwright._core import Buffer, Flash, Unit
+from flashwright._core import Buffer, Flash, Kinds, PlaneWear, Unit
 
 # The core asks for `_told` here.
 from flashwright.drive.policies.handing import _told as _told
@@ -45,28 +46,48 @@ from flashwright.drive.policies.kinds import (
     PlacementPolicy,
     Policy,
     RamInfo,
+    ScoredVictimPolicy,
     Streams,
     UnitInfo,
     VictimPolicy,
 )
 from flashwright.drive.policies.layer import Cause, FlashInfo, TranslationLayer
+from flashwright.drive.policies.parts import (
+    CleaningSchedule,
+    MapCacheInfo,
+    MapCachePolicy,
+    Occasion,
+    PlaneInfo,
+    ScheduleInfo,
+    WearPolicy,
+)
 
 __all__ = [
     "Buffer",
     "BufferPolicy",
     "Cause",
+    "CleaningSchedule",
     "DriveInfo",
     "Flash",
     "FlashInfo",
     "Given",
+    "Kinds",
+    "MapCacheInfo",
+    "MapCachePolicy",
+    "Occasion",
     "PlacementPolicy",
+    "PlaneInfo",
+    "PlaneWear",
     "Policy",
     "RamInfo",
+    "ScheduleInfo",
+    "ScoredVictimPolicy",
     "Streams",
     "TranslationLayer",
     "Unit",
     "UnitInfo",
     "VictimPolicy",
+    "WearPolicy",
     "details_of",
     "expect_policies",
     "from_portable",

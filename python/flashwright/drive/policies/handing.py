@@ -25,9 +25,11 @@ from flashwright.drive.policies.kinds import (
     Given,
     PlacementPolicy,
     Policy,
+    ScoredVictimPolicy,
     VictimPolicy,
 )
 from flashwright.drive.policies.layer import TranslationLayer
+from flashwright.drive.policies.parts import CleaningSchedule, MapCachePolicy, WearPolicy
 from flashwright.errors import PolicyError
 from flashwright.support.arguments import checked
 
@@ -43,10 +45,22 @@ __all__ = [
     "to_portable",
 ]
 
-_KINDS = (VictimPolicy, PlacementPolicy, BufferPolicy, TranslationLayer)
+_KINDS = (
+    VictimPolicy,
+    ScoredVictimPolicy,
+    PlacementPolicy,
+    BufferPolicy,
+    MapCachePolicy,
+    WearPolicy,
+    CleaningSchedule,
+    TranslationLayer,
+)
 
 
-_EXPECTED = "expected a class or an object of VictimPolicy, PlacementPolicy, BufferPolicy or TranslationLayer"
+_EXPECTED = (
+    "expected a class or an object of "
+    f"{', '.join(kind.__name__ for kind in _KINDS[:-1])} or {_KINDS[-1].__name__}"
+)
 
 
 _TEXT = re.compile(r"(?P<path>.+\.py):(?P<name>\w+)(?P<call>\(.*\))?")
@@ -343,6 +357,11 @@ def _check(policy: Given) -> None:
         raise PolicyError(
             f"{name_of(policy)}: open_blocks: found {open_blocks!r}, expected 1 or more"
         )
+    reads = getattr(policy, "reads", ())
+    if not isinstance(reads, tuple) or not set(reads) <= {"age", "erases", "stream"}:
+        raise PolicyError(
+            f"{name_of(policy)}: reads: found {reads!r}, expected a tuple of 'age', 'erases' and 'stream'"
+        )
     by = getattr(policy, "by", "block")
     if by not in ("block", "page"):
         raise PolicyError(f"{name_of(policy)}: by: found {by!r}, expected 'block' or 'page'")
@@ -368,6 +387,9 @@ class _Handed:
     padding: bool
     open_blocks: int
     cleans: bool
+    reads: list[str] | None
+    idle: bool
+    one_at_a_time: bool
 
 
 @checked(policies=None)
@@ -388,6 +410,9 @@ def handed(policies: Sequence[Given]) -> list[_Handed]:
             padding=bool(getattr(policy, "padding", False)),
             open_blocks=getattr(policy, "open_blocks", 1),
             cleans=getattr(_class(policy), "clean", None) is not TranslationLayer.clean,
+            reads=list(policy.reads) if issubclass(_class(policy), ScoredVictimPolicy) else None,
+            idle=bool(getattr(policy, "idle", False)),
+            one_at_a_time=bool(getattr(policy, "one_at_a_time", False)),
         )
         for policy in policies
     ]

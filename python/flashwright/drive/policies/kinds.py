@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, SupportsIndex, TypeAlias, Union
 
-from flashwright._core import Buffer, Unit
+from flashwright._core import Buffer, Kinds, Unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,6 +19,7 @@ __all__ = [
     "PlacementPolicy",
     "Policy",
     "RamInfo",
+    "ScoredVictimPolicy",
     "Streams",
     "UnitInfo",
     "VictimPolicy",
@@ -165,6 +166,65 @@ class VictimPolicy(Policy):
         -------
         int
             One of ``unit.blocks``.
+        """
+        raise NotImplementedError
+
+
+class ScoredVictimPolicy(Policy):
+    """Rates kinds of sealed blocks, of which the best is cleaned; in the place of ``gc.victim``, as a VictimPolicy is.
+
+    Blocks are of one kind if they agree in all that the class reads of them. A plane of thousands of blocks has some
+    dozens of kinds, so this costs less than ``pick`` over all blocks. Of the kind with the highest score the block
+    sealed first is cleaned; with ``age`` the one that has not changed for longest. Among kinds of one score the block
+    sealed first decides. A block without a valid page goes before all others, unasked. There is one instance a unit.
+
+    Attributes
+    ----------
+    reads : tuple of {"age", "erases", "stream"}
+        What it reads beside ``kinds.valid``. Without ``age`` scores are kept, and ``score`` is called only for what was
+        not there before; so it must not depend on ``kinds.now`` or on chance. With ``age`` it is called once a clean, for
+        the oldest block of each kind; a score must not fall as the age grows.
+
+    Examples
+    --------
+    Greedy, and cost-benefit cleaning, which choose just as ``gc.victim`` of these names does:
+
+    >>> class Greedy(ScoredVictimPolicy):
+    ...     def score(self, kinds):
+    ...         return -kinds.valid
+    >>> class CostBenefit(ScoredVictimPolicy):
+    ...     reads = ("age",)
+    ...
+    ...     def score(self, kinds):
+    ...         return (kinds.pages_per_block - kinds.valid) * kinds.age / kinds.valid
+    """
+
+    key = "gc.victim"
+    reads: tuple[Literal["age", "erases", "stream"], ...] = ()
+    _asks = ("score",)
+    _info = UnitInfo
+
+    def begin(self, unit: UnitInfo) -> None:
+        """Get ready for a unit; called once, when the drive is built.
+
+        Parameters
+        ----------
+        unit : UnitInfo
+            What this instance serves.
+        """
+
+    def score(self, kinds: Kinds) -> npt.NDArray[np.float64]:
+        """Rate kinds of blocks; the highest is cleaned.
+
+        Parameters
+        ----------
+        kinds : Kinds
+            Their ``valid`` pages (1 or more) and what ``reads`` lists, as arrays; shows them during the call only.
+
+        Returns
+        -------
+        ndarray of float64
+            A number for each kind.
         """
         raise NotImplementedError
 

@@ -7,7 +7,9 @@ use crate::registry::policies;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod foreign;
 mod lists;
+pub use foreign::{ForeignMapCache, MakeMapCache, ReplaceEntries};
 pub use lists::SlotLists;
 
 /// The parameters of the cache that a policy is built for.
@@ -114,7 +116,7 @@ macro_rules! map_caches {
     ($($module:ident :: $policy:ident),+ $(,)?) => {
         policies! {
             key: "ftl.dftl.replacement", trait: MapCachePolicy, names: MapCacheName, settings: MapCacheSettings,
-            running: MapCache, context: MapCacheContext;
+            running: MapCache, context: MapCacheContext, foreign: ForeignMapCache;
             $($module::$policy),+
         }
 
@@ -122,7 +124,10 @@ macro_rules! map_caches {
             /// See [`MapCachePolicy::loaded`].
             #[inline(always)]
             pub fn loaded(&mut self, slot: u32, page: impl FnOnce() -> u32) {
-                match self { $(MapCache::$policy(policy) => policy.loaded(slot, page),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.loaded(slot, page),)+
+                    MapCache::Foreign(policy) => policy.loaded(slot, page()),
+                }
             }
             /// As [`MapCachePolicy::replaced`]; answers the slot that leaves next, and the one that probably leaves after it.
             #[inline(always)]
@@ -132,79 +137,134 @@ macro_rules! map_caches {
                         policy.replaced(slot, page);
                         policy.victim().map(|next| (next, policy.likely_after(next)))
                     })+
+                    MapCache::Foreign(policy) => {
+                        policy.removed(slot);
+                        policy.loaded(slot, page());
+                        None
+                    }
                 }
             }
             /// See [`MapCachePolicy::dirtied`].
             #[inline(always)]
             pub fn dirtied(&mut self, slot: u32) {
-                match self { $(MapCache::$policy(policy) => policy.dirtied(slot),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.dirtied(slot),)+
+                    MapCache::Foreign(_) => {}
+                }
             }
             /// See [`MapCachePolicy::cleaned`].
             #[inline(always)]
             pub fn cleaned(&mut self, slot: u32) {
-                match self { $(MapCache::$policy(policy) => policy.cleaned(slot),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.cleaned(slot),)+
+                    MapCache::Foreign(_) => {}
+                }
             }
             /// See [`MapCachePolicy::group`].
             #[must_use]
             pub fn group(&self, page: u32) -> Vec<u32> {
-                match self { $(MapCache::$policy(policy) => policy.group(page),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.group(page),)+
+                    MapCache::Foreign(_) => Vec::new(),
+                }
             }
             /// See [`MapCachePolicy::GROUPS`].
             #[inline(always)]
             #[must_use]
             pub fn groups(&self) -> bool {
-                match self { $(MapCache::$policy(_) => $policy::GROUPS,)+ }
+                match self {
+                    $(MapCache::$policy(_) => $policy::GROUPS,)+
+                    MapCache::Foreign(_) => false,
+                }
             }
             /// See [`MapCachePolicy::leaves_whole`].
             #[must_use]
             pub fn leaves_whole(&self) -> bool {
-                match self { $(MapCache::$policy(policy) => policy.leaves_whole(),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.leaves_whole(),)+
+                    MapCache::Foreign(_) => false,
+                }
             }
             /// See [`MapCachePolicy::has_clean`].
             #[must_use]
             pub fn has_clean(&self) -> Option<bool> {
-                match self { $(MapCache::$policy(policy) => policy.has_clean(),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.has_clean(),)+
+                    MapCache::Foreign(_) => None,
+                }
             }
             /// See [`MapCachePolicy::largest_group`].
             #[must_use]
             pub fn largest_group(&self) -> Option<u32> {
-                match self { $(MapCache::$policy(policy) => policy.largest_group(),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.largest_group(),)+
+                    MapCache::Foreign(_) => None,
+                }
             }
             /// See [`MapCachePolicy::resized`].
             pub fn resized(&mut self, entries: u32) {
-                match self { $(MapCache::$policy(policy) => policy.resized(entries),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.resized(entries),)+
+                    MapCache::Foreign(_) => {}
+                }
             }
             /// See [`MapCachePolicy::touched`].
             #[inline(always)]
             pub fn touched(&mut self, slot: u32) {
-                match self { $(MapCache::$policy(policy) => policy.touched(slot),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.touched(slot),)+
+                    MapCache::Foreign(policy) => policy.touched(slot),
+                }
             }
             /// See [`MapCachePolicy::removed`].
             #[inline(always)]
             pub fn removed(&mut self, slot: u32) {
-                match self { $(MapCache::$policy(policy) => policy.removed(slot),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.removed(slot),)+
+                    MapCache::Foreign(policy) => policy.removed(slot),
+                }
             }
             /// See [`MapCachePolicy::victim`].
             #[inline(always)]
+            pub fn victim(&mut self) -> Option<u32> {
+                match self {
+                    $(MapCache::$policy(policy) => policy.victim(),)+
+                    MapCache::Foreign(policy) => policy.victim(),
+                }
+            }
+            /// As [`MapCachePolicy::victim`], if it is known at no cost; only a hint.
+            #[inline(always)]
             #[must_use]
-            pub fn victim(&self) -> Option<u32> {
-                match self { $(MapCache::$policy(policy) => policy.victim(),)+ }
+            pub fn likely_next(&self) -> Option<u32> {
+                match self {
+                    $(MapCache::$policy(policy) => policy.victim(),)+
+                    MapCache::Foreign(_) => None,
+                }
             }
             /// See [`MapCachePolicy::likely_after`].
             #[inline(always)]
             #[must_use]
             pub fn likely_after(&self, slot: u32) -> Option<u32> {
-                match self { $(MapCache::$policy(policy) => policy.likely_after(slot),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.likely_after(slot),)+
+                    MapCache::Foreign(_) => None,
+                }
             }
             /// See [`MapCachePolicy::expect`].
             #[inline(always)]
             pub fn expect(&self, slot: u32) {
-                match self { $(MapCache::$policy(policy) => policy.expect(slot),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.expect(slot),)+
+                    MapCache::Foreign(_) => {}
+                }
             }
             /// See [`MapCachePolicy::entries`].
             #[must_use]
             pub fn entries(&self) -> u32 {
-                match self { $(MapCache::$policy(policy) => policy.entries(),)+ }
+                match self {
+                    $(MapCache::$policy(policy) => policy.entries(),)+
+                    MapCache::Foreign(policy) => policy.entries(),
+                }
             }
         }
     };

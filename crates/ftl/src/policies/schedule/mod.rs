@@ -11,6 +11,9 @@ use flashwright_block::Nanos;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+mod foreign;
+pub use foreign::{CallForSteps, ForeignSchedule, MakeSchedule, ScheduleRules};
+
 /// The occasion on which a schedule is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Occasion {
@@ -91,7 +94,7 @@ macro_rules! schedules {
     ($($module:ident :: $policy:ident),+ $(,)?) => {
         policies! {
             key: "gc.schedule", trait: SchedulePolicy, names: ScheduleName, settings: ScheduleSettings, running: Schedule,
-            context: ScheduleContext;
+            context: ScheduleContext, foreign: ForeignSchedule;
             $($module::$policy),+
         }
 
@@ -111,15 +114,17 @@ macro_rules! schedules {
             pub fn needs_time(self) -> bool {
                 match self { $(ScheduleName::$policy => $policy::NEEDS_TIME,)+ }
             }
-            /// See [`SchedulePolicy::USES_IDLE_TIME`].
+            /// When it is consulted.
             #[must_use]
-            pub fn uses_idle_time(self) -> bool {
-                match self { $(ScheduleName::$policy => $policy::USES_IDLE_TIME,)+ }
-            }
-            /// See [`SchedulePolicy::ONE_AT_A_TIME`].
-            #[must_use]
-            pub fn one_at_a_time(self) -> bool {
-                match self { $(ScheduleName::$policy => $policy::ONE_AT_A_TIME,)+ }
+            pub fn rules(self) -> ScheduleRules {
+                match self {
+                    $(ScheduleName::$policy => ScheduleRules {
+                        asked: $policy::ASKED,
+                        needs_time: $policy::NEEDS_TIME,
+                        uses_idle_time: $policy::USES_IDLE_TIME,
+                        one_at_a_time: $policy::ONE_AT_A_TIME,
+                    },)+
+                }
             }
             /// See [`SchedulePolicy::problems`]; with full keys.
             #[must_use]
@@ -133,13 +138,19 @@ macro_rules! schedules {
             /// See [`SchedulePolicy::steps`].
             #[inline]
             pub fn steps(&mut self, moment: &Moment) -> u32 {
-                match self { $(Schedule::$policy(policy) => policy.steps(moment),)+ }
+                match self {
+                    $(Schedule::$policy(policy) => policy.steps(moment),)+
+                    Schedule::Foreign(policy) => policy.steps(moment),
+                }
             }
             /// See [`SchedulePolicy::delay`].
             #[inline]
             #[must_use]
             pub fn delay(&self, free_blocks: u32) -> Nanos {
-                match self { $(Schedule::$policy(policy) => policy.delay(free_blocks),)+ }
+                match self {
+                    $(Schedule::$policy(policy) => policy.delay(free_blocks),)+
+                    Schedule::Foreign(_) => Nanos(0),
+                }
             }
         }
     };

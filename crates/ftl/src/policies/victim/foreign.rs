@@ -3,6 +3,7 @@
 //! The adapter keeps a table of the sealed blocks, so that a policy is called only to choose: an invalidation stores
 //! two numbers, a seal five, and a clean removes its block from the table. State: 33 bytes per block.
 
+use super::scored::{Reads, ScoreBlocks, Scored};
 use super::{PlaneView, VictimContext};
 use crate::policies::foreign::FaultCell;
 use std::sync::Arc;
@@ -12,7 +13,16 @@ pub trait MakeVictim {
     /// Its name in messages.
     fn name(&self) -> &str;
     /// The policy of a unit.
-    fn make(&self, unit: u32, context: VictimContext) -> Box<dyn PickVictim>;
+    fn make(&self, unit: u32, context: VictimContext) -> Choosing;
+}
+
+/// How a policy chooses.
+#[derive(Clone, Debug)]
+pub enum Choosing {
+    /// It looks at all blocks at each clean.
+    Pick(Box<dyn PickVictim>),
+    /// It rates kinds of blocks.
+    Score(Box<dyn ScoreBlocks>, Reads),
 }
 
 /// Chooses among the sealed blocks of one unit.
@@ -44,11 +54,11 @@ pub struct SealedBlocks {
     pub now: u64,
     order: Vec<u32>,
     /// State by block, sealed or not.
-    valid: Vec<u32>,
-    changed: Vec<u64>,
+    pub(super) valid: Vec<u32>,
+    pub(super) changed: Vec<u64>,
     sealed_at: Vec<u64>,
-    erases: Vec<u32>,
-    streams: Vec<u8>,
+    pub(super) erases: Vec<u32>,
+    pub(super) streams: Vec<u8>,
     is_sealed: Vec<bool>,
 }
 
@@ -105,10 +115,17 @@ impl SealedBlocks {
     }
 }
 
+/// As [`Choosing`], with the blocks by kind.
+#[derive(Clone, Debug)]
+enum InUse {
+    Pick(Box<dyn PickVictim>),
+    Score(Box<Scored>),
+}
+
 /// A foreign victim policy in use. Its methods are not inlined, so that native policies do not pay for them.
 #[derive(Clone, Debug)]
 pub struct ForeignVictim {
-    policy: Box<dyn PickVictim>,
+    policy: InUse,
     blocks: Box<SealedBlocks>,
     name: Arc<str>,
     fault: FaultCell,
@@ -120,14 +137,12 @@ pub struct ForeignVictim {
 
 impl ForeignVictim {
     pub(crate) fn new(maker: &dyn MakeVictim, unit: u32, context: VictimContext, fault: FaultCell) -> Self {
-        Self {
-            blocks: Box::new(SealedBlocks::new(unit, &context)),
-            policy: maker.make(unit, context),
-            name: maker.name().into(),
-            fault,
-            full: None,
-            fruitless: 0,
-        }
+        let blocks = Box::new(SealedBlocks::new(unit, &context));
+        let policy = match maker.make(unit, context) {
+            Choosing::Pick(policy) => InUse::Pick(policy),
+            Choosing::Score(policy, reads) => InUse::Score(Box::new(Scored::new(policy, reads, &blocks))),
+        };
+        Self { blocks, policy, name: maker.name().into(), fault, full: None, fruitless: 0 }
     }
 
     #[inline(never)]
@@ -140,6 +155,9 @@ impl ForeignVictim {
         blocks.streams[at] = view.stream_of(block);
         blocks.is_sealed[at] = true;
         blocks.order.push(block);
+        if let InUse::Score(scored) = &mut self.policy {
+            scored.sealed(block, &self.blocks);
+        }
     }
 
     /// An open block's numbers are set when it is sealed.
@@ -147,6 +165,9 @@ impl ForeignVictim {
     pub(super) fn invalidated(&mut self, block: u32, pages_valid: u32, view: PlaneView) {
         self.blocks.valid[block as usize] = pages_valid;
         self.blocks.changed[block as usize] = view.now();
+        if let InUse::Score(scored) = &mut self.policy {
+            scored.invalidated(block, &self.blocks);
+        }
     }
 
     #[inline(never)]
@@ -154,6 +175,9 @@ impl ForeignVictim {
         self.blocks.is_sealed[block as usize] = false;
         if let Some(at) = self.blocks.order.iter().position(|sealed| *sealed == block) {
             self.blocks.order.remove(at);
+        }
+        if let InUse::Score(scored) = &mut self.policy {
+            scored.removed(block);
         }
         self.fruitless = if self.full == Some(block) { self.fruitless + 1 } else { 0 };
     }
@@ -169,7 +193,10 @@ impl ForeignVictim {
             return None;
         }
         self.blocks.now = view.now();
-        let answer = self.policy.pick(&mut self.blocks);
+        let answer = match &mut self.policy {
+            InUse::Pick(policy) => policy.pick(&mut self.blocks),
+            InUse::Score(scored) => scored.pick(view.now()),
+        };
         let picked = answer.and_then(|block| {
             self.legal(block).ok_or_else(|| self.refusal(block, view)).and_then(|block| self.of_use(block))
         });

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod foreign;
+mod scored;
 mod sep;
 #[cfg(test)]
 mod tests;
@@ -327,8 +328,9 @@ pub use age_threshold::AgeThresholdSettings;
 pub use cat::CatSettings;
 pub use container_marking::{ContainerMarkingSettings, Rotate, Window};
 pub use d_choices::DChoicesSettings;
-pub use foreign::{ForeignVictim, MakeVictim, PickVictim, SealedBlocks};
+pub use foreign::{Choosing, ForeignVictim, MakeVictim, PickVictim, SealedBlocks};
 pub use random::RandomSettings;
+pub use scored::{BlockKinds, Reads, ScoreBlocks};
 pub use windowed_greedy::WindowedGreedySettings;
 
 /// The validation error of a window or a number of choices larger than a plane.

@@ -26,6 +26,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+mod foreign;
+
 /// The parameters of the plane that a policy is built for.
 #[derive(Clone, Debug)]
 pub struct WearContext {
@@ -211,7 +213,7 @@ macro_rules! wears {
     ($($module:ident :: $policy:ident),+ $(,)?) => {
         policies! {
             key: "wear.policy", trait: WearPolicy, names: WearName, settings: WearPolicySettings, running: Wear,
-            context: WearContext;
+            context: WearContext, foreign: ForeignWear;
             $($module::$policy),+
         }
 
@@ -231,19 +233,31 @@ macro_rules! wears {
         impl Wear {
             /// See [`WearPolicy::erased`].
             pub fn erased(&mut self, block: u32, view: WearView) {
-                match self { $(Wear::$policy(policy) => policy.erased(block, view),)+ }
+                match self {
+                    $(Wear::$policy(policy) => policy.erased(block, view),)+
+                    Wear::Foreign(_) => {}
+                }
             }
             /// See [`WearPolicy::retired`].
             pub fn retired(&mut self, block: u32) {
-                match self { $(Wear::$policy(policy) => policy.retired(block),)+ }
+                match self {
+                    $(Wear::$policy(policy) => policy.retired(block),)+
+                    Wear::Foreign(_) => {}
+                }
             }
             /// See [`WearPolicy::recycle`].
             pub fn recycle(&mut self, nth: u32, view: WearView) -> Option<Recycle> {
-                match self { $(Wear::$policy(policy) => policy.recycle(nth, view),)+ }
+                match self {
+                    $(Wear::$policy(policy) => policy.recycle(nth, view),)+
+                    Wear::Foreign(policy) => policy.recycle(nth, view),
+                }
             }
             /// See [`WearPolicy::passes_over`].
             pub fn passes_over(&mut self, victim: u32, view: WearView) -> bool {
-                match self { $(Wear::$policy(policy) => policy.passes_over(victim, view),)+ }
+                match self {
+                    $(Wear::$policy(policy) => policy.passes_over(victim, view),)+
+                    Wear::Foreign(_) => false,
+                }
             }
         }
     };
@@ -254,6 +268,7 @@ wears! {
 }
 
 pub use dual_pool::DualPoolSettings;
+pub use foreign::{ForeignWear, LevelWear, MakeWear, WornBlocks};
 pub use random::RandomSettings;
 pub use rate_limit::RateLimitSettings;
 pub use r#static::StaticSettings;
@@ -268,13 +283,13 @@ pub(crate) struct Leveler {
 
 impl Leveler {
     /// For a plane whose blocks `good` are free and have the wear `wear`.
-    pub fn new(name: WearName, settings: &WearPolicySettings, context: WearContext, wear: impl Fn(u32) -> u32) -> Self {
+    pub fn new(context: WearContext, wear: impl Fn(u32) -> u32, policy: impl FnOnce(WearContext) -> Wear) -> Self {
         let mut ledger = Ledger::new(context.blocks);
         for block in context.good.iter().copied() {
             ledger.wear[block as usize] = wear(block);
             ledger.set(block, BlockUse::Free);
         }
-        Self { policy: name.build(settings, context), ledger }
+        Self { policy: policy(context), ledger }
     }
 
     /// The uses of the blocks.
@@ -333,7 +348,8 @@ mod tests {
             let nand = Nand::new(Geometry::new(1, 1, 1, blocks, 4, Bytes(4096)), ProgramOrder::Ascending, limit, &[]);
             let flash = Flash::new(nand, 1, false, false);
             let context = WearContext { blocks, good: (0..blocks).collect(), rng: Seed(1).stream("test") };
-            let mut bench = Self { leveler: Leveler::new(name, settings, context, |_| 0), flash };
+            let mut bench =
+                Self { leveler: Leveler::new(context, |_| 0, |context| name.build(settings, context)), flash };
             for (block, count) in (0..).zip(erases) {
                 (0..*count).for_each(|_| bench.erase(block));
                 bench.leveler.sealed(block);

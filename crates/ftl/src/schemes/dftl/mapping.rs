@@ -205,7 +205,7 @@ impl Mapping {
     /// Warms the CPU cache for the next eviction and the one after it.
     #[inline(always)]
     pub fn expect_eviction(&self) {
-        if let Some(slot) = self.policy.victim() {
+        if let Some(slot) = self.policy.likely_next() {
             prefetch(&self.table, self.slots[slot as usize].lpn as usize);
             if let Some(after) = self.policy.likely_after(slot) {
                 prefetch(&self.slots, after as usize);

@@ -1,0 +1,243 @@
+//! Smaller parts in Python: when cleaning runs, which data move for the sake of wear, which entry leaves a cached map.
+
+use crate::foreign::{Column, Maker, Method, NOT_BEGUN, Shared, Shown, described, gone, held, number, opened};
+use flashwright_block::Rng;
+use flashwright_ftl::policies::map_cache::{MakeMapCache, MapCacheContext, ReplaceEntries};
+use flashwright_ftl::policies::schedule::{
+    CallForSteps, MakeSchedule, Moment, Occasion, ScheduleContext, ScheduleRules,
+};
+use flashwright_ftl::policies::wear::{LevelWear, MakeWear, WearContext, WornBlocks};
+use pyo3::prelude::*;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+/// An instance with its methods; none if it could not be created.
+struct Instance<const N: usize> {
+    shared: Arc<Shared>,
+    names: [&'static str; N],
+    begun: Option<(Py<PyAny>, [Method; N])>,
+}
+
+impl<const N: usize> Instance<N> {
+    fn new(shared: &Arc<Shared>, seed: u64, of: &[(&str, u32)], names: [&'static str; N]) -> Self {
+        Self { shared: Arc::clone(shared), names, begun: shared.begin(seed, of, names) }
+    }
+
+    fn again(&self) -> Self {
+        let instance = self.begun.as_ref().map(|(instance, _)| instance);
+        Self { shared: Arc::clone(&self.shared), names: self.names, begun: self.shared.copied(instance, self.names) }
+    }
+
+    fn method(&self, nth: usize) -> Result<&Method, String> {
+        self.begun.as_ref().map(|(_, methods)| &methods[nth]).ok_or_else(|| NOT_BEGUN.to_owned())
+    }
+
+    fn write_name(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shared.handed.name)
+    }
+}
+
+impl MakeSchedule for Maker {
+    fn name(&self) -> &str {
+        &self.0.handed.name
+    }
+    fn rules(&self) -> ScheduleRules {
+        let (idle, one) = (self.0.handed.idle, self.0.handed.one_at_a_time);
+        ScheduleRules { asked: true, needs_time: idle || one, uses_idle_time: idle, one_at_a_time: one }
+    }
+    fn make(&self, plane: u32, context: ScheduleContext, mut rng: Rng) -> Box<dyn CallForSteps> {
+        let of = [
+            ("number", plane),
+            ("free_blocks_min", context.free_blocks_min),
+            ("pages_per_block", context.pages_per_block),
+            ("spare_blocks", context.spare_blocks),
+        ];
+        let seed = flashwright_block::below(&mut rng, 1 << 63);
+        Box::new(Schedule(Instance::new(&self.0, seed, &of, ["steps"])))
+    }
+}
+
+struct Schedule(Instance<1>);
+
+impl fmt::Debug for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_name(f)
+    }
+}
+
+impl CallForSteps for Schedule {
+    fn steps(&mut self, moment: &Moment) -> Result<i64, String> {
+        let method = self.0.method(0)?;
+        let (occasion, pages) = match moment.occasion {
+            Occasion::Written(pages) => ("written", pages),
+            Occasion::Ended => ("ended", 0),
+            Occasion::Idle => ("idle", 0),
+        };
+        Python::attach(|py| {
+            let answer = self.0.shared.ask(py, method, (occasion, pages, moment.free_blocks, moment.copies))?;
+            number(&answer, "steps", "a number of steps")
+        })
+    }
+    fn again(&self) -> Box<dyn CallForSteps> {
+        Box::new(Self(self.0.again()))
+    }
+}
+
+#[derive(Default)]
+struct WearColumns {
+    wear: Column<f64>,
+    valid: Column<f64>,
+    sealed: Column<i64>,
+    free: Column<i64>,
+}
+
+/// The blocks of a plane, as a wear policy sees them.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct PlaneWear {
+    shown: Mutex<Shown<WornBlocks, WearColumns>>,
+}
+
+impl PlaneWear {
+    fn with<R>(&self, look: impl FnOnce(&WornBlocks, &mut WearColumns, u64) -> PyResult<R>) -> PyResult<R> {
+        let mut shown = opened(&self.shown, "plane")?;
+        let Shown { tables, columns, call, .. } = &mut *shown;
+        look(tables.as_ref().ok_or_else(|| gone("plane", "recycle"))?, columns, *call)
+    }
+}
+
+macro_rules! wear_columns {
+    ($($name:ident: |$number:ident| $shown:expr),+ $(,)?) => {
+        #[pymethods]
+        impl PlaneWear {
+            $(#[getter]
+            fn $name(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                self.with(|blocks, columns, call| {
+                    let room = blocks.wear.len();
+                    columns.$name.show(py, call, blocks.$name.len(), room, blocks.$name.iter().map(|$number| $shown))
+                })
+            })+
+            #[getter]
+            fn wear_max(&self) -> PyResult<u32> {
+                self.with(|blocks, _, _| Ok(blocks.wear_max))
+            }
+            #[getter]
+            fn now(&self) -> PyResult<u64> {
+                self.with(|blocks, _, _| Ok(blocks.now))
+            }
+            #[getter]
+            fn number(&self) -> PyResult<u32> {
+                self.with(|blocks, _, _| Ok(blocks.plane))
+            }
+        }
+    };
+}
+
+wear_columns! {
+    wear: |wear| f64::from(*wear),
+    valid: |valid| f64::from(*valid),
+    sealed: |block| i64::from(*block),
+    free: |block| i64::from(*block),
+}
+
+impl MakeWear for Maker {
+    fn name(&self) -> &str {
+        &self.0.handed.name
+    }
+    fn make(&self, plane: u32, context: &mut WearContext) -> Box<dyn LevelWear> {
+        let seed = flashwright_block::below(&mut context.rng, 1 << 63);
+        let instance = Instance::new(&self.0, seed, &[("number", plane), ("blocks", context.blocks)], ["recycle"]);
+        Box::new(Leveling::new(instance))
+    }
+}
+
+struct Leveling {
+    instance: Instance<1>,
+    plane: Option<Py<PlaneWear>>,
+}
+
+impl Leveling {
+    fn new(instance: Instance<1>) -> Self {
+        let plane = Python::attach(|py| Py::new(py, PlaneWear { shown: Shown::new() })).ok();
+        Self { instance, plane }
+    }
+}
+
+impl fmt::Debug for Leveling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.instance.write_name(f)
+    }
+}
+
+impl LevelWear for Leveling {
+    fn recycle(&mut self, nth: u32, blocks: &mut Box<WornBlocks>) -> Result<Option<(i64, Option<i64>)>, String> {
+        let (method, plane) = (self.instance.method(0)?, self.plane.as_ref().ok_or(NOT_BEGUN)?);
+        Python::attach(|py| {
+            let shown = &plane.get().shown;
+            opened(shown, "plane").map_err(|error| error.to_string())?.take_from(blocks);
+            let answer = self.instance.shared.ask(py, method, (plane, nth));
+            held(py, shown).give_back(blocks);
+            let answer = answer?;
+            if answer.is_none() {
+                return Ok(None);
+            }
+            if let Ok((block, into)) = answer.extract::<(i64, i64)>() {
+                return Ok(Some((block, Some(into))));
+            }
+            let block = answer.extract::<i64>().map_err(|_| {
+                format!(
+                    "recycle answered {}, expected None, a block, or a block and the one that takes its pages",
+                    described(&answer)
+                )
+            })?;
+            Ok(Some((block, None)))
+        })
+    }
+    fn again(&self) -> Box<dyn LevelWear> {
+        Box::new(Self::new(self.instance.again()))
+    }
+}
+
+impl MakeMapCache for Maker {
+    fn name(&self) -> &str {
+        &self.0.handed.name
+    }
+    fn make(&self, context: MapCacheContext, mut rng: Rng) -> Box<dyn ReplaceEntries> {
+        let of = [("entries", context.entries), ("entries_per_page", context.entries_per_page)];
+        let seed = flashwright_block::below(&mut rng, 1 << 63);
+        Box::new(Replacement(Instance::new(&self.0, seed, &of, ["loaded", "used", "left", "evict"])))
+    }
+}
+
+struct Replacement(Instance<4>);
+
+impl fmt::Debug for Replacement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.write_name(f)
+    }
+}
+
+impl Replacement {
+    fn tell<A: for<'py> pyo3::call::PyCallArgs<'py>>(&self, nth: usize, arguments: A) -> Result<(), String> {
+        let method = self.0.method(nth)?;
+        Python::attach(|py| self.0.shared.ask(py, method, arguments).map(drop))
+    }
+}
+
+impl ReplaceEntries for Replacement {
+    fn loaded(&mut self, slot: u32, page: u32) -> Result<(), String> {
+        self.tell(0, (slot, page))
+    }
+    fn used(&mut self, slot: u32) -> Result<(), String> {
+        self.tell(1, (slot,))
+    }
+    fn left(&mut self, slot: u32) -> Result<(), String> {
+        self.tell(2, (slot,))
+    }
+    fn evict(&mut self) -> Result<i64, String> {
+        let method = self.0.method(3)?;
+        Python::attach(|py| number(&self.0.shared.ask(py, method, ())?, "evict", "a slot with an entry"))
+    }
+    fn again(&self) -> Box<dyn ReplaceEntries> {
+        Box::new(Self(self.0.again()))
+    }
+}

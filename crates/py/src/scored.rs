@@ -1,0 +1,124 @@
+//! Victim policies in Python that rate kinds of blocks.
+
+use crate::errors::PolicyError;
+use crate::foreign::{Column, Method, NOT_BEGUN, Shared, Shown, described, float, gone, held, opened};
+use flashwright_ftl::policies::victim::{BlockKinds, Reads, ScoreBlocks};
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+#[derive(Default)]
+struct KindColumns {
+    valid: Column<f64>,
+    age: Column<f64>,
+    erases: Column<f64>,
+    stream: Column<f64>,
+}
+
+/// The kinds of blocks of a unit, as a policy that rates them sees them.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct Kinds {
+    shown: Mutex<Shown<BlockKinds, KindColumns>>,
+}
+
+impl Kinds {
+    fn with<R>(&self, look: impl FnOnce(&BlockKinds, &mut KindColumns, u64) -> PyResult<R>) -> PyResult<R> {
+        let mut shown = opened(&self.shown, "kinds")?;
+        let Shown { tables, columns, call, .. } = &mut *shown;
+        look(tables.as_ref().ok_or_else(|| gone("kinds", "score"))?, columns, *call)
+    }
+}
+
+fn expect_read(is_read: bool, name: &str) -> PyResult<()> {
+    let unread = || PolicyError::new_err(format!("kinds.{name}: found no {name:?} in reads, expected it there"));
+    if is_read { Ok(()) } else { Err(unread()) }
+}
+
+macro_rules! kind_columns {
+    ($($name:ident: |$kinds:ident| $is_read:expr, $numbers:expr),+ $(,)?) => {
+        #[pymethods]
+        impl Kinds {
+            $(#[getter]
+            fn $name(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                self.with(|$kinds, columns, call| {
+                    expect_read($is_read, stringify!($name))?;
+                    let len = $kinds.valid.len();
+                    columns.$name.show(py, call, len, len.next_power_of_two(), $numbers)
+                })
+            })+
+            #[getter]
+            fn now(&self) -> PyResult<u64> {
+                self.with(|kinds, _, _| Ok(kinds.now))
+            }
+            #[getter]
+            fn number(&self) -> PyResult<u32> {
+                self.with(|kinds, _, _| Ok(kinds.unit))
+            }
+            #[getter]
+            fn pages_per_block(&self) -> PyResult<u32> {
+                self.with(|kinds, _, _| Ok(kinds.pages_per_block))
+            }
+            fn __len__(&self) -> PyResult<usize> {
+                self.with(|kinds, _, _| Ok(kinds.valid.len()))
+            }
+        }
+    };
+}
+
+kind_columns! {
+    valid: |kinds| true, kinds.valid.iter().map(|valid| f64::from(*valid)),
+    age: |kinds| kinds.reads.ages, kinds.ages.iter().map(|age| float(*age)),
+    erases: |kinds| kinds.reads.erases, kinds.erases.iter().map(|erases| f64::from(*erases)),
+    stream: |kinds| kinds.reads.streams, kinds.streams.iter().map(|stream| f64::from(*stream)),
+}
+
+/// What a policy reads, of the names that its class lists.
+pub fn reads_of(names: &[String]) -> Reads {
+    let has = |name: &str| names.iter().any(|listed| listed == name);
+    Reads { ages: has("age"), erases: has("erases"), streams: has("stream") }
+}
+
+/// An instance that rates.
+pub struct Scoring {
+    shared: Arc<Shared>,
+    begun: Option<(Py<PyAny>, Method, Py<Kinds>)>,
+}
+
+impl Scoring {
+    pub fn new(shared: Arc<Shared>, begun: Option<(Py<PyAny>, [Method; 1])>) -> Self {
+        let begun = begun.and_then(|(instance, [score])| {
+            let kinds = Python::attach(|py| Py::new(py, Kinds { shown: Shown::new() })).ok()?;
+            Some((instance, score, kinds))
+        });
+        Self { shared, begun }
+    }
+}
+
+impl fmt::Debug for Scoring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shared.handed.name)
+    }
+}
+
+impl ScoreBlocks for Scoring {
+    fn score(&mut self, kinds: &mut Box<BlockKinds>, scores: &mut Vec<f64>) -> Result<(), String> {
+        let (_, score, shows) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        Python::attach(|py| {
+            let shown = &shows.get().shown;
+            opened(shown, "kinds").map_err(|error| error.to_string())?.take_from(kinds);
+            let answer = self.shared.ask(py, score, (shows,));
+            held(py, shown).give_back(kinds);
+            let answer = answer?;
+            let row = answer.extract::<PyReadonlyArray1<'_, f64>>().map_err(|_| {
+                format!("score answered {}, expected an array of float64, a number for each kind", described(&answer))
+            })?;
+            scores.extend(row.as_array().iter());
+            Ok(())
+        })
+    }
+    fn again(&self) -> Box<dyn ScoreBlocks> {
+        let instance = self.begun.as_ref().map(|(instance, ..)| instance);
+        Box::new(Self::new(Arc::clone(&self.shared), self.shared.copied(instance, ["score"])))
+    }
+}

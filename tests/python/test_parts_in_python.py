@@ -1,0 +1,315 @@
+"""Victims by score and the smaller parts written in Python: the same as their native twins, and refused where they must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from conftest import Cli
+from flashwright import RunResult, Ssd, compare
+from flashwright.drive.policies import (
+    CleaningSchedule,
+    Given,
+    Kinds,
+    MapCacheInfo,
+    MapCachePolicy,
+    Occasion,
+    PlaneWear,
+    ScheduleInfo,
+    ScoredVictimPolicy,
+    WearPolicy,
+)
+from flashwright.errors import ConfigError, PolicyError
+
+SMALL = Ssd.named("default").with_(blocks_per_plane=32, utilization=0.8)
+FULL = SMALL.precondition("random")
+DFTL = FULL.with_({"ftl.scheme": "dftl", "ftl.dftl.cmt-entries": 256})
+WORKLOADS = ["uniform:write=1,size=4KiB", "zipf:write=0.8,trim=0.05,size=16KiB"]
+WEAR = {"wear.policy": "threshold", "wear.threshold.gap": 2}
+Scores = npt.NDArray[np.float64]
+
+
+class Greedy(ScoredVictimPolicy):
+    def score(self, kinds: Kinds) -> Scores:
+        return -kinds.valid
+
+
+class CostBenefit(ScoredVictimPolicy):
+    reads = ("age",)
+
+    def score(self, kinds: Kinds) -> Scores:
+        return (kinds.pages_per_block - kinds.valid) * kinds.age / kinds.valid
+
+
+class GreedyThatReadsAll(Greedy):
+    """Takes other paths to the same choice."""
+
+    reads = ("age", "erases", "stream")
+
+    def score(self, kinds: Kinds) -> Scores:
+        return -kinds.valid + 0 * (kinds.age + kinds.erases + kinds.stream)
+
+
+class GreedyByErases(Greedy):
+    reads = ("erases", "stream")
+
+
+class Lru(MapCachePolicy):
+    def begin(self, cache: MapCacheInfo) -> None:
+        self.order: dict[int, int] = {}
+
+    def loaded(self, slot: int, page: int) -> None:
+        assert slot not in self.order
+        self.order[slot] = page
+
+    def used(self, slot: int) -> None:
+        self.order[slot] = self.order.pop(slot)
+
+    def left(self, slot: int) -> None:
+        del self.order[slot]
+
+    def evict(self) -> int:
+        return next(iter(self.order))
+
+
+class Threshold(WearPolicy):
+    def __init__(self, gap: int = 2) -> None:
+        self.gap = gap
+
+    def recycle(self, plane: PlaneWear, nth: int) -> tuple[int, int] | None:
+        if nth > 0 or not len(plane.sealed) or not len(plane.free):
+            return None
+        wear, sealed, free = plane.wear, plane.sealed, plane.free
+        block, into = sealed[wear[sealed].argmin()], free[wear[free].argmax()]
+        too_far = plane.wear_max - wear[block] > self.gap
+        return (block, into) if too_far and wear[into] > wear[block] else None
+
+
+class Preemptive(CleaningSchedule):
+    one_at_a_time = True
+
+    def steps(self, occasion: Occasion, pages: int, free_blocks: int, copies: int) -> int:
+        return 1 if free_blocks < 4 else 0
+
+
+class RateLimited(CleaningSchedule):
+    def begin(self, plane: ScheduleInfo) -> None:
+        self.plane, self.due = plane, 0.0
+
+    def steps(self, occasion: Occasion, pages: int, free_blocks: int, copies: int) -> int:
+        if occasion != "written":
+            return 0
+        if free_blocks >= 4:
+            self.due = 0.0
+            return 0
+        least = self.plane.free_blocks_min
+        gained = max(self.plane.pages_per_block - copies, 1)
+        left = max(free_blocks - least, 1)
+        self.due += pages * (copies + 1) / gained * ((4 - least) / left)
+        whole = int(self.due)
+        self.due -= whole
+        return whole
+
+
+class Background(CleaningSchedule):
+    idle = True
+
+    def begin(self, plane: ScheduleInfo) -> None:
+        self.cleans = False
+
+    def steps(self, occasion: Occasion, pages: int, free_blocks: int, copies: int) -> int:
+        self.cleans = free_blocks < 4 or (self.cleans and free_blocks < 6)
+        return 1 if self.cleans and occasion == "idle" else 0
+
+
+TWINS: list[tuple[Given, dict[str, object], Ssd]] = [
+    (Greedy, {"gc.victim": "greedy"}, FULL),
+    (GreedyThatReadsAll, {"gc.victim": "greedy"}, FULL.with_({"placement.policy": "hot-cold"})),
+    (GreedyByErases, {"gc.victim": "greedy"}, FULL.with_({"placement.policy": "hot-cold"})),
+    (CostBenefit, {"gc.victim": "cost-benefit"}, FULL),
+    (CostBenefit, {"gc.victim": "cost-benefit"}, DFTL.with_(WEAR)),
+    (Lru, {"ftl.dftl.replacement": "lru"}, DFTL),
+    (Lru, {"ftl.dftl.replacement": "lru"}, DFTL.with_({"ftl.dftl.batch-on-evict": False})),
+    (Threshold(2), WEAR, FULL),
+    (Threshold(2), WEAR, DFTL),
+    (Preemptive, {"gc.schedule": "preemptive"}, FULL),
+    (Background, {"gc.schedule": "background"}, FULL),
+    (RateLimited, {"gc.schedule": "rate-limited"}, FULL),
+    (RateLimited, {"gc.schedule": "rate-limited"}, DFTL.with_({"timing.model": "none"})),
+]
+
+
+def equal(own: RunResult, native: RunResult) -> None:
+    assert own.json["digest"] == native.json["digest"]
+    for figures in ("host", "flash", "gc", "response_time_ns", "wear", "scheme"):
+        assert own.json[figures] == native.json[figures], figures
+    assert np.array_equal(own.erases_per_block, native.erases_per_block)
+
+
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize(("policy", "native", "ssd"), TWINS)
+def test_a_part_equals_its_native_twin(
+    policy: Given, native: dict[str, object], ssd: Ssd, workload: str
+) -> None:
+    play: dict[str, Any] = {
+        "requests": 12_000,
+        "depth": 4,
+        "verify": True,
+        "audit_every": 3_000,
+    }
+    own = ssd.play(workload, policies=[policy], **play)
+    figures: Any = own.json
+    assert figures["gc"]["collections"] > 100
+    [used] = figures["policies"]
+    assert used["calls"] > 0
+    value: Any = figures["config"]
+    for key in used["key"].split("."):
+        value = value[key]
+    assert value == used["name"]
+    equal(own, ssd.with_(native).play(workload, **play))
+    if used["key"] == "wear.policy":
+        assert figures["flash"]["erases"]["wear"] > 10
+
+
+def test_ties_of_scores_go_to_the_block_sealed_first() -> None:
+    """Whole requests of 16 pages on blocks of 16: many blocks with equal counts and ages, many without a valid page."""
+    ssd = SMALL.with_({"geometry.pages-per-block": 16, "timing.model": "none"})
+    load = "uniform:write=1,size=64KiB,align=64KiB"
+    for policy, native in (
+        (Greedy, "greedy"),
+        (GreedyByErases, "greedy"),
+        (CostBenefit, "cost-benefit"),
+    ):
+        own = ssd.play(load, requests=20_000, policies=[policy])
+        equal(own, ssd.with_(victim=native).play(load, requests=20_000))
+
+
+def test_scores_that_stay_are_asked_for_once() -> None:
+    run: Any = FULL.play(WORKLOADS[0], requests=20_000, policies=[Greedy]).json
+    assert run["policies"][0]["calls"] == run["drive"]["planes"]
+    aged: Any = FULL.play(WORKLOADS[0], requests=20_000, policies=[CostBenefit]).json
+    assert aged["policies"][0]["calls"] > 1_000
+
+
+def test_parts_draw_by_the_seed() -> None:
+    class AnyEntry(Lru):
+        def evict(self) -> int:
+            return int(self.rng.choice(list(self.order)))
+
+    class Now(CleaningSchedule):
+        def steps(self, occasion: Occasion, pages: int, free_blocks: int, copies: int) -> int:
+            return int(self.rng.integers(3)) if free_blocks < 4 else 0
+
+    for ssd, policy in ((DFTL, AnyEntry), (FULL, Now)):
+
+        def erases(ssd: Ssd, policy: Given, seed: int) -> list[int]:
+            # One trace for all seeds would need a file; the digest tells runs apart that differ in chance alone.
+            run = ssd.play(WORKLOADS[0], requests=4_000, seed=seed, policies=[policy])
+            return [int(count) for count in run.erases_per_block]
+
+        first = erases(ssd, policy, 1)
+        assert first == erases(ssd, policy, 1)
+        assert first != erases(ssd, policy, 2)
+
+
+def test_compared_and_on_the_command_line(command: Cli, tmp_path: Any) -> None:
+    runs = compare(
+        DFTL,
+        WORKLOADS[0],
+        {"ftl.dftl.replacement": ["lru", Lru, "lfu"]},
+        requests=4_000,
+    )
+    digests = [run.json["digest"] for run in runs]
+    assert digests[0] == digests[1] != digests[2]
+    assert runs[1].label == "ftl.dftl.replacement=python:Lru"
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from flashwright.drive.policies import ScoredVictimPolicy\n\n\n"
+        "class Greedy(ScoredVictimPolicy):\n"
+        "    def score(self, kinds):\n"
+        "        return -kinds.valid\n"
+    )
+    drive = ("default", "--set", "geometry.blocks-per-plane=32", "--precondition", "random")
+    load = ("--workload", "uniform:write=1", "--requests", "4000")
+    shown = command("compare", *drive, *load, "--vary", f"gc.victim=greedy,{file}:Greedy").stdout
+    rows = [line.split() for line in shown.splitlines() if line.startswith("gc.victim=")]
+    assert [row[0] for row in rows] == ["gc.victim=greedy", "gc.victim=python:Greedy"]
+    assert rows[0][1:] == rows[1][1:]
+
+
+def refused(policy: Given, ssd: Ssd = FULL) -> str:
+    with pytest.raises(PolicyError) as caught:
+        ssd.play(WORKLOADS[0], requests=60_000, policies=[policy])
+    assert "\n" not in str(caught.value)
+    # The process goes on being usable.
+    assert SMALL.play("uniform", requests=100).json["ended"] == "complete"
+    return str(caught.value)
+
+
+def answers(base: type[Any], method: str, answer: object) -> Given:
+    """A class whose method gives one answer, or what a function of its arguments gives."""
+
+    def call(self: Any, *given: Any) -> object:
+        return answer(*given) if callable(answer) else answer
+
+    made: type[Any] = type("Answers", (base,), {method: call})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("policy", "ssd", "said"),
+    [
+        (answers(Greedy, "score", 3), FULL, "score answered 3 (int), expected an array of float64"),
+        (answers(Greedy, "score", lambda kinds: kinds.age), FULL, "no 'age' in reads"),
+        (
+            answers(Greedy, "score", lambda kinds: kinds.valid[1:].copy()),
+            FULL,
+            "scores, expected one for each of the",
+        ),
+        (
+            answers(Greedy, "score", lambda kinds: kinds.valid * np.nan),
+            FULL,
+            "score answered nan for blocks with 1 valid pages, expected a number",
+        ),
+        (
+            answers(Greedy, "score", lambda kinds: kinds.valid + 0),
+            FULL,
+            "blocks in a row without an invalid page",
+        ),
+        (answers(Lru, "evict", 256), DFTL, "evict answered slot 256, which is empty; expected one"),
+        (answers(Lru, "evict", None), DFTL, "evict answered None, expected a slot with an entry"),
+        (answers(Lru, "used", lambda slot: {}[slot]), DFTL, "used raised KeyError"),
+        (answers(Threshold, "recycle", -1), FULL, "block -1, which is beyond the plane's 32"),
+        (
+            answers(Threshold, "recycle", lambda plane, nth: plane.free[0]),
+            FULL,
+            "which is free; expected one of the sealed blocks",
+        ),
+        (
+            answers(Threshold, "recycle", lambda plane, nth: (plane.sealed[0], plane.sealed[1])),
+            FULL,
+            "to take its pages, which is sealed; expected one of the free blocks",
+        ),
+        (answers(Threshold, "recycle", "x"), FULL, "recycle answered 'x' (str), expected None, a"),
+        (answers(RateLimited, "steps", -1), FULL, "steps answered -1, expected 0 to 4294967295"),
+        (answers(RateLimited, "steps", "x"), FULL, "expected a number of steps"),
+    ],
+)
+def test_answers_that_cannot_be(policy: Given, ssd: Ssd, said: str) -> None:
+    assert said in refused(policy, ssd)
+
+
+def test_drives_that_have_no_place_for_a_part() -> None:
+    for policy, kind in ((Lru, "replacement"), (Threshold, "wear"), (RateLimited, "cleaning")):
+        ssd = SMALL.with_({"ftl.scheme": "fast"})
+        with pytest.raises(ConfigError, match=rf"fast., which asks no {kind} policy"):
+            ssd.play("uniform", policies=[policy])
+    with pytest.raises(ConfigError, match=r"page., which asks no replacement policy.*; expected dftl"):
+        SMALL.play("uniform", policies=[Lru])
+    with pytest.raises(ConfigError, match=r"python:Preemptive.*depends on time"):
+        SMALL.with_({"timing.model": "none"}).play("uniform", policies=[Preemptive])
+    with pytest.raises(PolicyError, match=r"reads: found .*, expected a tuple of 'age', 'erases'"):
+        SMALL.play("uniform", policies=[type("Bad", (Greedy,), {"reads": ("valid",)})])
