@@ -16,6 +16,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PySlice};
 use serde_json::json;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -260,15 +261,19 @@ pub const NOT_BEGUN: &str = "the policy could not be created";
 /// A NumPy array of one column, created once and refilled.
 pub struct Column<T> {
     array: Option<Py<PyArray1<T>>>,
-    /// The filled part, read-only, which is passed to Python.
-    shown: Option<(usize, Py<PyAny>)>,
+    /// The filled part, read-only, which is passed to Python; by its length, since to make one takes as long as to fill some
+    /// hundred rows.
+    shown: HashMap<usize, Py<PyAny>>,
     /// The call for which it was filled.
     filled: u64,
 }
 
+/// Filled parts that a column keeps.
+const SHOWN_MAX: usize = 256;
+
 impl<T> Default for Column<T> {
     fn default() -> Self {
-        Self { array: None, shown: None, filled: 0 }
+        Self { array: None, shown: HashMap::new(), filled: 0 }
     }
 }
 
@@ -283,7 +288,7 @@ impl<T: Element + Copy> Column<T> {
     ) -> PyResult<Py<PyAny>> {
         if self.array.as_ref().is_none_or(|array| array.bind(py).len().is_ok_and(|found| found < len)) {
             self.array = Some(PyArray1::zeros(py, room.max(len), false).unbind());
-            self.shown = None;
+            self.shown.clear();
         }
         let array = self.array.as_ref().expect("just made").bind(py);
         if self.filled != call {
@@ -293,17 +298,18 @@ impl<T: Element + Copy> Column<T> {
             }
             self.filled = call;
         }
-        match &self.shown {
-            Some((shown, view)) if *shown == len => Ok(view.clone_ref(py)),
-            _ => {
-                let end = isize::try_from(len).expect("a length");
-                let view = array.get_item(PySlice::new(py, 0, end, 1))?;
-                view.call_method1("setflags", (false,))?;
-                let view = view.unbind();
-                self.shown = Some((len, view.clone_ref(py)));
-                Ok(view)
-            }
+        if let Some(view) = self.shown.get(&len) {
+            return Ok(view.clone_ref(py));
         }
+        let end = isize::try_from(len).expect("a length");
+        let view = array.get_item(PySlice::new(py, 0, end, 1))?;
+        view.call_method1("setflags", (false,))?;
+        let view = view.unbind();
+        if self.shown.len() == SHOWN_MAX {
+            self.shown.clear();
+        }
+        self.shown.insert(len, view.clone_ref(py));
+        Ok(view)
     }
 }
 

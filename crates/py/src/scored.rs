@@ -31,7 +31,7 @@ impl Kinds {
 }
 
 fn expect_read(is_read: bool, name: &str) -> PyResult<()> {
-    let unread = || PolicyError::new_err(format!("kinds.{name}: found no {name:?} in reads, expected it there"));
+    let unread = || PolicyError::new_err(format!("kinds.{name}: found no '{name}' in reads, expected it there"));
     if is_read { Ok(()) } else { Err(unread()) }
 }
 

@@ -177,7 +177,7 @@ impl ForeignVictim {
             self.blocks.order.remove(at);
         }
         if let InUse::Score(scored) = &mut self.policy {
-            scored.removed(block);
+            scored.removed(block, &self.blocks);
         }
         self.fruitless = if self.full == Some(block) { self.fruitless + 1 } else { 0 };
     }
@@ -195,7 +195,7 @@ impl ForeignVictim {
         self.blocks.now = view.now();
         let answer = match &mut self.policy {
             InUse::Pick(policy) => policy.pick(&mut self.blocks),
-            InUse::Score(scored) => scored.pick(view.now()),
+            InUse::Score(scored) => scored.pick(view.now(), &self.blocks),
         };
         let picked = answer.and_then(|block| {
             self.legal(block).ok_or_else(|| self.refusal(block, view)).and_then(|block| self.of_use(block))
