@@ -1,4 +1,4 @@
-"""Victims by score and the smaller parts written in Python: the same as their native twins, and refused where they must be."""
+"""Victims by score and smaller parts written in Python: the same as their native twins, refused where they must be."""
 
 from __future__ import annotations
 

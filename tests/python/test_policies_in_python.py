@@ -428,7 +428,10 @@ def test_policies_that_cannot_begin() -> None:
 @pytest.mark.parametrize(
     ("policies", "said"),
     [
-        ([3], "policies: found 3, expected a class or an object of VictimPolicy, ScoredVictimPolicy"),
+        (
+            [3],
+            "policies: found 3, expected a class or an object of VictimPolicy, ScoredVictimPolicy",
+        ),
         ([Greedy, CostBenefit], "policies: found python:Greedy and python:CostBenefit, expected"),
         ([VictimPolicy], "python:VictimPolicy: found no method pick, expected one"),
         (Greedy, "by itself, expected a list"),

@@ -182,8 +182,8 @@ class ScoredVictimPolicy(Policy):
     ----------
     reads : tuple of {"age", "erases", "stream"}
         What it reads beside ``kinds.valid``. Without ``age`` scores are kept, and ``score`` is called only for what was
-        not there before; so it must not depend on ``kinds.now`` or on chance. With ``age`` it is called once a clean, for
-        the oldest block of each kind; a score must not fall as the age grows.
+        not there before; so it must not depend on ``kinds.now`` or on chance. With ``age`` it is called once a clean,
+        for the oldest block of each kind; a score must not fall as the age grows.
 
     Examples
     --------

@@ -196,8 +196,8 @@ class MapCacheInfo:
 class MapCachePolicy(Policy):
     """Says which entry leaves the cached map; in the place of ``ftl.dftl.replacement``, under dftl.
 
-    Entries have slots, by which the calls name them; a slot is used again once its entry has left. There is one instance
-    a drive. Entries of a translation page leave one by one, as with all native policies but ``grouped``.
+    Entries have slots, by which the calls name them; a slot is used again once its entry has left. There is one
+    instance a drive. Entries of a translation page leave one by one, as with all native policies but ``grouped``.
 
     Examples
     --------
