@@ -47,8 +47,9 @@ pub(crate) fn sets_problem(context: &SchemeContext, flash: &Flash) -> Option<Str
     if sets > 1 && context.placement.allocation == Allocation::Static {
         return Some(format!("placement.sets: found {sets}, expected 1 with placement.allocation = \"static\""));
     }
-    (sets == 0 || !dies.is_multiple_of(sets))
-        .then(|| format!("placement.sets: found {sets}, expected a divisor of the {dies} dies, so that all sets have as many"))
+    (sets == 0 || !dies.is_multiple_of(sets)).then(|| {
+        format!("placement.sets: found {sets}, expected a divisor of the {dies} dies, so that all sets have as many")
+    })
 }
 
 /// Number of sets, at least 1.

@@ -181,9 +181,8 @@ impl SlcContext {
             ));
         }
         // What the planes hold if the cache takes `own` blocks of each.
-        let holds = |own: u64| {
-            held_by_all(context, flash, |plane| good[plane as usize].saturating_sub(own + reserved) * pages)
-        };
+        let holds =
+            |own: u64| held_by_all(context, flash, |plane| good[plane as usize].saturating_sub(own + reserved) * pages);
         let (own, logical) = (self.own_blocks(least), u64::from(context.logical_pages));
         if own > 0 && holds(own) < logical && holds(1) >= logical {
             let most = (1..own).rev().find(|own| holds(*own) >= logical).unwrap_or(1);
