@@ -43,8 +43,8 @@ use crate::policies::map_cache::{ForeignMapCache, MapCache, MapCacheContext};
 use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::{
-    Cause, CleansInSteps, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace,
-    Progress, SchemeFigures, VictimName, Violation,
+    Cause, CleansInSteps, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace, Progress,
+    SchemeFigures, VictimName, Violation,
 };
 use cleaning::Listed;
 use flashwright_block::Nanos;

@@ -16,8 +16,8 @@ use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::registry::NoSettings;
 use crate::{
-    Cause, CleansInSteps, Flash, Ftl, InvalidateOrder, LpnRun, MapSize, OutOfSpace, Progress,
-    SchemeFigures, ServesRam, Violation, Watch, write_runs,
+    Cause, CleansInSteps, Flash, Ftl, InvalidateOrder, LpnRun, MapSize, OutOfSpace, Progress, SchemeFigures, ServesRam,
+    Violation, Watch, write_runs,
 };
 use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch, table};
