@@ -109,8 +109,8 @@ def fetch(address: str, path: str) -> bytes:
 class Server:
     """``flashwright serve`` in a process of its own, and what can be done to it again and again."""
 
-    def __init__(self, folder: Path, name: str, *more: str) -> None:
-        (folder / "drive.toml").write_text(SMALL + '[recovery]\nmount-by = "scan"\n')
+    def __init__(self, folder: Path, name: str, *more: str, drive: str = SMALL) -> None:
+        (folder / "drive.toml").write_text(drive + '[recovery]\nmount-by = "scan"\n')
         self.folder, self.name = folder, name
         self.path = {what: str(folder / f"{name}.{what}") for what in ("nbd", "ctl", "vfio")}
         self.control = f"unix:{self.path['ctl']}"

@@ -5,6 +5,7 @@ use super::base64;
 use super::check::wrong;
 use super::file::{Fitted, ModelError, write_fitted};
 use super::fit::{FEWEST, FitError};
+use super::room::Room;
 use crate::trace::{pack, unpack, unpacked_most};
 use flashwright_block::{Nanos, Request, RequestClass, RequestKind};
 use serde::{Deserialize, Serialize};
@@ -229,6 +230,8 @@ impl Sequence {
         if rows.iter().any(impossible) || !rows.iter().any(moves) {
             return Err(damaged("requests that no trace has".to_owned()));
         }
+        let mut room = Room::default();
+        rows.iter().try_for_each(|row| room.take(row)).map_err(|error| damaged(error.to_string()))?;
         let mut found = Sequence::new(fitted, rows);
         for (name, told, own) in
             [("blocks", footprint.blocks, found.footprint.blocks), ("pages", footprint.pages, found.footprint.pages)]
