@@ -175,7 +175,10 @@ mod tests {
             let request = Request { first_sector: chunk * CHUNK_SECTORS, sectors: 8, ..Request::default() };
             exact.add(&request);
             bounded.add(&request);
-            assert!(bounded.followed <= 20_000 && bounded.followed == bounded.epochs.iter().map(HashMap::len).sum());
+            assert!(
+                bounded.followed <= 20_000
+                    && bounded.followed == bounded.epochs.iter().map(HashMap::len).sum::<usize>()
+            );
         }
         assert!(bounded.halvings >= 1 && exact.halvings == 0);
         let (exact, bounded) = (exact.finish(), bounded.finish());

@@ -58,7 +58,7 @@ pub use detect::detect;
 pub use error::TraceError;
 pub use footprint::Footprint;
 pub use formats::{Format, all as formats, find as find_format};
-pub(crate) use fwt::{pack, unpack, unpacked_most};
+pub(crate) use fwt::{ROW_MIN_BYTES, pack, unpack, unpacked_most};
 pub use info::TraceInfo;
 pub use merge::{Tenant, merge};
 pub use options::{DeviceFilter, DeviceSpan, Event, Layout, TimeUnit, TraceOptions, TraceStats};
