@@ -279,9 +279,8 @@ def test_a_model_of_more_than_it_can_hold_is_refused(command: Cli, tmp_path: Pat
     most = (2**32 - 1) * 512
     long.write_text("".join(f"0,{at * 2**33},{most},w,{at}.0\n" for at in range(200)))
     for kind in ("sequence", "statistics"):
-        said = command(
-            "trace", "fit", long, tmp_path / "model.toml", "--kind", kind, "--format", "spc"
-        )
+        to = ["--output", tmp_path / "model.toml", "--kind", kind, "--format", "spc"]
+        said = command("trace", "fit", long, *to)
         assert said.status == 2, said
         assert "expected at most 2 TiB for a model" in said.err, said.err
         assert not (tmp_path / "model.toml").exists()
