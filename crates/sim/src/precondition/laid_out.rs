@@ -137,6 +137,9 @@ fn cleaning_of(ssd: &Ssd) -> Result<Cleaning, (&'static str, String, &'static st
         let found = config.placement.policy.listed().name.to_owned();
         return Err(("placement.policy", found, "\"auto\", \"single\" or \"gc-separate\""));
     }
+    if config.placement.sets > 1 {
+        return Err(("placement.sets", config.placement.sets.to_string(), "1"));
+    }
     let victim = match config.gc.victim {
         VictimChoice::Named(name) => name,
         VictimChoice::Default => config.ftl.scheme.victim(),
