@@ -37,8 +37,8 @@ PAGE_BYTES = 4096
 PAGES = 256
 # Writes before anything is measured: twice the drive's flash, all pages of which then hold data.
 FIRST_WRITES = 4096
-# This share of the time is for what a server takes once: buffers, arenas, the drive's data.
-BEFORE = 0.25
+# This share of the time is for what a server takes once: buffers, arenas, the drive's data, samples of 15 minutes.
+BEFORE = 0.5
 SAMPLES_MAX = 4000
 
 
