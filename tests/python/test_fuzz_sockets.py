@@ -307,9 +307,11 @@ def test_what_a_server_says_is_words_of_one_line(folder: Path) -> None:
         raw.recv(1 << 16)
         raw.sendall(json.dumps({"error": "a\tb\u00a0c\x0bd"}).encode() + b"\n")
 
-    with hostile_server(folder / "s", ask_again, random.Random(1)):
-        with pytest.raises(FlashwrightError) as told:
-            ask(f"unix:{folder / 's'}", "stats")
+    with (
+        hostile_server(folder / "s", ask_again, random.Random(1)),
+        pytest.raises(FlashwrightError) as told,
+    ):
+        ask(f"unix:{folder / 's'}", "stats")
     assert str(told.value) == "a b c d"
 
 
