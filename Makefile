@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build wheel demo test test-rust test-build test-python test-papers test-long check check-rust check-python docs instructions instructions-accept \
+.PHONY: help venv build wheel demo test test-rust test-build test-python test-papers test-long test-sanitizers advisories check check-rust check-python docs instructions instructions-accept \
 	soak soak-servers fuzz generate reproduce format bench limits clean
 
 help: ## Say what there is
@@ -69,6 +69,18 @@ test-papers: build
 test-long: build ## What takes long: theory at full size, ten million requests a scheduler, every claim
 	$(CARGO) test --workspace --quiet -- --ignored
 	$(BIN)/python -m pytest -n 2 -m long tests/python papers/tests
+	$(MAKE) test-sanitizers
+
+# Those crates have unsafe code, or read what others send; what depends on nothing but them is tested with an address sanitizer,
+# and under Miri what it can carry out: no ring and no mapped file. Both need a nightly compiler.
+NIGHTLY ?= nightly
+SANITIZED := --package flashwright-nand --package flashwright-disk --package flashwright-nvme --package flashwright-serve --package flashwright-fuzz
+
+test-sanitizers: ## Memory errors, by an address sanitizer and Miri; needs rustup toolchain install nightly --component miri,rust-src
+	@$(CARGO) +$(NIGHTLY) --version > /dev/null || { echo "not tested: memory errors, for want of a nightly compiler"; exit 1; }
+	ASAN_OPTIONS=detect_leaks=0 RUSTFLAGS=-Zsanitizer=address RUSTDOCFLAGS=-Zsanitizer=address \
+		$(CARGO) +$(NIGHTLY) test --quiet --lib --tests --target x86_64-unknown-linux-gnu --target-dir target/sanitized $(SANITIZED)
+	MIRIFLAGS=-Zmiri-disable-isolation $(CARGO) +$(NIGHTLY) miri test --quiet --target-dir target/miri --package flashwright-nand --lib
 
 # make soak OPERATIONS=1e6, HOURS=8 or SEED=17
 soak: venv ## Power cuts on drives of random shape, a billion operations: OPERATIONS= or HOURS= set how many, SEED= the first drive
@@ -87,6 +99,12 @@ check: check-rust check-python docs ## Formatting, lints, types, reference pages
 check-rust: venv
 	rustfmt --check --edition 2024 $$(git ls-files '*.rs')
 	$(CARGO) clippy --workspace --all-targets --quiet -- -D warnings
+	@if $(CARGO) deny --version > /dev/null 2>&1; \
+	then $(CARGO) deny --offline --log-level error check --allow unmatched-skip bans licenses sources; \
+	else echo "not checked: versions and sources of packages, for want of cargo-deny (cargo install cargo-deny --locked)"; fi
+
+advisories: ## What is known against packages that are linked; asks the network, needs cargo-deny
+	$(CARGO) deny check --allow unmatched-skip advisories
 
 check-python: build
 	$(BIN)/ruff format --check --quiet

@@ -1,7 +1,7 @@
 """Licences and versions of what the wheel links, without a network: what it may not take is told, notices are kept.
 
 ``python tools/licences.py`` writes THIRD-PARTY-LICENCES.txt; with ``--check`` it only says whether that is as it should
-be. Advisories are not looked up: their database is on the network (``cargo deny check advisories`` reads it).
+be. What is allowed stands in deny.toml, which ``cargo deny`` reads too where it is installed.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
 NOTICES = ROOT / "THIRD-PARTY-LICENCES.txt"
 LINKED_FROM = "flashwright-py"
-# What may be linked; where there is a choice, the first of these. Each lets a work be passed on with its notice.
-ALLOWED = [
-    *("MIT", "Apache-2.0", "BSD-3-Clause", "BSD-2-Clause", "0BSD", "Zlib", "BSL-1.0"),
-    *("bzip2-1.0.6", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception", "Unlicense"),
-]
-# Packages of which two versions are linked, since others need them: postcard both, toml and its parser one each.
-TWICE = {"embedded-io", "winnow"}
+_DENY = tomllib.loads((ROOT / "deny.toml").read_text(encoding="utf-8"))
+ALLOWED: list[str] = _DENY["licenses"]["allow"]
+# Packages of which two versions are linked, since others need them.
+TWICE = {each["crate"].partition("@")[0] for each in _DENY["bans"]["skip"]}
 _FILES = re.compile(r"(un)?licen[cs]e|copying|notice|copyright", re.IGNORECASE)
 
 

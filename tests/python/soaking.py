@@ -37,8 +37,8 @@ PAGE_BYTES = 4096
 PAGES = 256
 # Writes before anything is measured: twice the drive's flash, all pages of which then hold data.
 FIRST_WRITES = 4096
-# This share of the time is for what a server takes once: buffers, arenas, the drive's data.
-BEFORE = 0.25
+# This share of the time is for what a server takes once: buffers, arenas, the drive's data, samples of 15 minutes.
+BEFORE = 0.5
 SAMPLES_MAX = 4000
 
 
@@ -109,8 +109,8 @@ def fetch(address: str, path: str) -> bytes:
 class Server:
     """``flashwright serve`` in a process of its own, and what can be done to it again and again."""
 
-    def __init__(self, folder: Path, name: str, *more: str) -> None:
-        (folder / "drive.toml").write_text(SMALL + '[recovery]\nmount-by = "scan"\n')
+    def __init__(self, folder: Path, name: str, *more: str, drive: str = SMALL) -> None:
+        (folder / "drive.toml").write_text(drive + '[recovery]\nmount-by = "scan"\n')
         self.folder, self.name = folder, name
         self.path = {what: str(folder / f"{name}.{what}") for what in ("nbd", "ctl", "vfio")}
         self.control = f"unix:{self.path['ctl']}"

@@ -255,6 +255,37 @@ def test_a_file_under_test_is_no_trace_and_no_output(command: Cli, spc: Path) ->
     assert spc.read_bytes() == before
 
 
+@pytest.mark.parametrize("kind", ["r", pytest.param("w", marks=pytest.mark.long)])
+def test_comparing_requests_of_two_tebibytes_takes_bounded_memory(
+    kind: str, tmp_path: Path
+) -> None:
+    long = tmp_path / "long.spc"
+    most = (2**32 - 1) * 512
+    long.write_text(f"0,0,{most},{kind},0.0\n")
+    options = ["--format", "spc"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "flashwright", "trace", "compare", long, "zipf", *options],
+        stdout=subprocess.DEVNULL,
+    )
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    assert child.returncode == 0
+    # In KiB. A bit for each page, and the chunks of 64 KiB, would take 1.8 GiB.
+    assert used.ru_maxrss < 1 << 20
+
+
+def test_a_model_of_more_than_it_can_hold_is_refused(command: Cli, tmp_path: Path) -> None:
+    long = tmp_path / "long.spc"
+    most = (2**32 - 1) * 512
+    long.write_text("".join(f"0,{at * 2**33},{most},w,{at}.0\n" for at in range(200)))
+    for kind in ("sequence", "statistics"):
+        to = ["--output", tmp_path / "model.toml", "--kind", kind, "--format", "spc"]
+        said = command("trace", "fit", long, *to)
+        assert said.status == 2, said
+        assert "expected at most 2 TiB for a model" in said.err, said.err
+        assert not (tmp_path / "model.toml").exists()
+
+
 def test_two_outputs_never_share_a_file(command: Cli, small: str, tmp_path: Path) -> None:
     page = tmp_path / "x.html"
     for same in (page, tmp_path / "." / "x.html"):

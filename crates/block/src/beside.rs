@@ -97,6 +97,14 @@ impl Beside {
         file.sync_all()?;
         fs::rename(&self.part, &self.target)
     }
+
+    /// Gives the file, which is written and synced, a name that nobody has; what is there, a link too, stays.
+    ///
+    /// # Errors
+    /// Of the system, `AlreadyExists` among them.
+    pub fn name(&self, path: &Path) -> io::Result<()> {
+        fs::hard_link(&self.part, path)
+    }
 }
 
 impl Drop for Beside {

@@ -19,6 +19,7 @@ pub mod negotiate;
 pub mod served;
 pub mod wire;
 
+mod arenas;
 mod clients;
 mod connection;
 mod guest;

@@ -1,4 +1,4 @@
-//! Memory of another process, mapped: the one module here with unsafe code.
+//! Memory of another process, mapped.
 //!
 //! The other process changes the memory at any time, so no reference to it is ever made: bytes are copied in and out, and what both
 //! sides wait for goes by atomic words. Whoever maps a file has seen that it can't shrink (`F_SEAL_SHRINK`), without which a

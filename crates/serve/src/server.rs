@@ -157,6 +157,7 @@ impl<S: Served> Server<S> {
     /// # Errors
     /// [`ServeError`]; nothing listens then.
     pub fn start(mut served: S, settings: &Settings) -> Result<Self, ServeError> {
+        crate::arenas::share();
         let open = |option, address: &Address| {
             Listener::open(address, settings.anywhere).map_err(|error| ServeError::Listen { option, error })
         };

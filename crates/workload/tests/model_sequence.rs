@@ -132,6 +132,11 @@ fn a_file_reads_back_and_edited_ones_are_refused_in_one_line() {
         ("'''\n", "'''\n?", "requests: found text that is no base64"),
         ("'''\n", "'''\nAAAA", "requests: found "),
         ("\nrequests = 5000", "\nrequests = 4999", "requests: found columns that do not hold 4999 requests"),
+        (
+            "\nrequests = 5000",
+            "\nrequests = 4294967295",
+            "requests: found columns that do not hold 4294967295 requests",
+        ),
     ] {
         assert!(text.contains(from), "{from} in\n{text}");
         let error = text.replacen(from, to, 1).parse::<Fit>().unwrap_err().to_string();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import time
 from typing import Any
@@ -75,7 +76,8 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
     try:
         answer = json.loads(answered)
         if "error" in answer:
-            raise ServeError(str(answer["error"]), "")
+            # Others may lay it out by what a line of ours has not.
+            raise ServeError(re.sub(r"[^\S\n]", " ", str(answer["error"])), "")
         return answer["result"]
     except (ValueError, RecursionError, LookupError, TypeError):
         raise ServeError(f"{address}: found no answer, expected a line of JSON", "") from None

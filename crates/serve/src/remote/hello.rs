@@ -141,7 +141,7 @@ impl Talk<'_> {
                 }
                 ERR_TLS_REQUIRED => return said("the server asks for TLS, which is not spoken here", ""),
                 _ => {
-                    let why = String::from_utf8_lossy(&data).replace(['\n', '\r'], " ");
+                    let why = String::from_utf8_lossy(&data).replace(char::is_whitespace, " ");
                     return Err(Broken::Said(format!("the server refuses the export: {why}"), ""));
                 }
             }

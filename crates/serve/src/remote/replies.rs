@@ -153,7 +153,7 @@ impl Replies {
             kind if kind & ERROR_BIT != 0 && length >= 6 => {
                 if self.failed.iter().all(|(failed, ..)| *failed != cookie) {
                     let end = (6 + usize::from(wire::u16_at(body, 4)).min(WORDS_MAX)).min(body.len());
-                    let why = String::from_utf8_lossy(&body[6..end]).replace(['\n', '\r'], " ");
+                    let why = String::from_utf8_lossy(&body[6..end]).replace(char::is_whitespace, " ");
                     self.failed.push((cookie, wire::u32_at(body, 0), why));
                 }
             }

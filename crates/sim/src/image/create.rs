@@ -5,57 +5,49 @@ use super::header::Header;
 use super::layout::Layout;
 use super::record::BlockRecord;
 use super::writer::{Block, Image};
-use flashwright_block::system_says;
+use flashwright_block::{Beside, system_says};
 use flashwright_ftl::durable::{Medium, PageState};
 use flashwright_nand::{BlockId, Geometry, Ppn};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// An image that has no name yet. Where the file system has no files without names, it has a temporary one.
+/// An image that has no name yet. Where the file system has no files without names, it is written beside its place.
 #[derive(Debug)]
 pub(crate) struct Creating {
     file: File,
     path: PathBuf,
-    temporary: Option<PathBuf>,
-}
-
-impl Drop for Creating {
-    fn drop(&mut self) {
-        if let Some(temporary) = &self.temporary {
-            let _ = std::fs::remove_file(temporary);
-        }
-    }
+    beside: Option<Beside>,
 }
 
 impl Creating {
     /// Begins an image, so that a folder that can't be written is found before the drive is filled.
     pub fn begin(path: &Path) -> Result<Self, ImageError> {
-        let cant = |error: io::Error| ImageError::system(path, "can't be made", &error);
-        if path.symlink_metadata().is_ok() {
-            return Err(ImageError::new(path, "exists already", ""));
-        }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // What clients store is for its owner.
         let mode = Mode::from_raw_mode(0o600);
-        let (file, temporary) = match open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
+        Self::begin_with(path, open(folder_of(path), OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode))
+    }
+
+    /// With what opening a file without a name gave.
+    pub(super) fn begin_with(path: &Path, unnamed: Result<OwnedFd, Errno>) -> Result<Self, ImageError> {
+        let cant = |error: io::Error| ImageError::system(path, "can't be made", &error);
+        if path.symlink_metadata().is_ok() {
+            return Err(exists(path));
+        }
+        let (file, beside) = match unnamed {
             Ok(file) => (File::from(file), None),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
-                let mut name = path.file_name().unwrap_or_default().to_owned();
-                name.push(format!(".{}.new", std::process::id()));
-                let temporary = path.with_file_name(name);
-                let options = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
-                let file = open(&temporary, options, mode).map_err(|errno| cant(errno.into()))?;
-                (File::from(file), Some(temporary))
+                let (beside, file) = Beside::create(path).map_err(cant)?;
+                (file, Some(beside.private()))
             }
             Err(errno) => return Err(cant(errno.into())),
         };
         Image::lock(&file, path)?;
-        Ok(Self { file, path: path.to_owned(), temporary })
+        Ok(Self { file, path: path.to_owned(), beside })
     }
 
     /// Writes what the chips hold and what is kept with the drive, and gives the image its name.
@@ -85,21 +77,31 @@ impl Creating {
         }
         image.epoch += 1;
         self.file.sync_all().map_err(|error| cant(&system_says(&error)))?;
-        self.name().map_err(|error| ImageError::system(&self.path, "can't be named", &error))?;
+        self.name().map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => exists(&self.path),
+            _ => ImageError::system(&self.path, "can't be named", &error),
+        })?;
         Ok(image)
     }
 
     fn name(&self) -> io::Result<()> {
-        match &self.temporary {
-            Some(temporary) => linkat(CWD, temporary, CWD, &self.path, AtFlags::empty())?,
+        match &self.beside {
+            Some(beside) => beside.name(&self.path)?,
             None => {
                 let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
                 linkat(CWD, own, CWD, &self.path, AtFlags::SYMLINK_FOLLOW)?;
             }
         }
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        File::open(folder)?.sync_all()
+        File::open(folder_of(&self.path))?.sync_all()
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn exists(path: &Path) -> ImageError {
+    ImageError::new(path, "exists already", "")
 }
 
 impl Image {

@@ -419,6 +419,44 @@ fn an_image_serves_one_at_a_time_and_appears_whole() {
 }
 
 #[test]
+fn where_files_have_a_name_at_once_nobody_can_guess_it_and_nothing_is_written_over() {
+    let folder = Folder::new();
+    let header = Header::new(&config(), Seed(1));
+    let names = || {
+        let mut found: Vec<_> = std::fs::read_dir(&folder.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        found.sort();
+        found
+    };
+    let begin = || Creating::begin_with(&folder.file(), Err(rustix::io::Errno::OPNOTSUPP)).unwrap();
+    let finish = |creating: Creating| {
+        creating.finish(&header, (&geometry(), &Medium::new(&geometry()), &[]), || false).map_err(|error| error.what)
+    };
+    let (one, other) = (begin(), begin());
+    let parts = names();
+    assert_eq!(parts.len(), 2);
+    for part in &parts {
+        let random = part.strip_prefix(".drive.img.").and_then(|rest| rest.strip_suffix(".partial")).unwrap();
+        assert!(u64::from_str_radix(random, 16).is_ok() && random.len() == 16, "{part}");
+        let mode = std::os::unix::fs::PermissionsExt::mode(&folder.0.join(part).metadata().unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    drop(finish(one).unwrap());
+    let whole = std::fs::read(folder.file()).unwrap();
+    assert!(finish(other).unwrap_err().ends_with("exists already"));
+    assert_eq!(names(), ["drive.img"]);
+    assert!(std::fs::read(folder.file()).unwrap() == whole && open(&folder.file()).is_ok());
+    // A link that somebody lays there meanwhile is not followed.
+    std::fs::remove_file(folder.file()).unwrap();
+    let creating = begin();
+    std::os::unix::fs::symlink(folder.0.join("elsewhere"), folder.file()).unwrap();
+    assert!(finish(creating).unwrap_err().ends_with("exists already"));
+    assert_eq!(names(), ["drive.img"], "and nothing is elsewhere");
+}
+
+#[test]
 fn a_block_that_stays_erased_gives_its_space_back() {
     use std::os::unix::fs::MetadataExt;
     let folder = Folder::new();

@@ -5,6 +5,7 @@ use super::curve::{bin_around, within};
 use super::file::{Direction, Fitted, Footprint, Model};
 use super::gaps;
 use super::kinds::MixCounts;
+use super::room::Room;
 use super::runs::{Ahead, RunCounts};
 use super::sequence::Sequence;
 use super::sizes::SizeCounts;
@@ -42,12 +43,15 @@ pub enum FitError {
         /// Reads and writes of the trace, for statistics trims too.
         found: u64,
     },
+    /// Its requests touch too much of the address space.
+    #[error("{0}")]
+    TooLarge(String),
 }
 
 /// Fits a model to the trace at `path`, or to its first `most` requests.
 ///
 /// # Errors
-/// [`FitError`] if the trace cannot be read or is too short.
+/// [`FitError`] if the trace cannot be read, is too short, or touches more than 2 TiB.
 ///
 /// ```
 /// use flashwright_workload::model::{Model, fit};
@@ -88,7 +92,7 @@ pub fn fit_sequence(reader: &mut TraceReader, most: Option<u64>) -> Result<Seque
 
 /// Hands the next requests of a reader on, at most so many.
 fn each(reader: &mut TraceReader, most: Option<u64>, mut take: impl FnMut(&Request)) -> Result<(), FitError> {
-    let mut batch = Vec::with_capacity(BATCH);
+    let (mut batch, mut room) = (Vec::with_capacity(BATCH), Room::default());
     let mut left = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
     while left > 0 {
         batch.clear();
@@ -97,7 +101,10 @@ fn each(reader: &mut TraceReader, most: Option<u64>, mut take: impl FnMut(&Reque
             break;
         }
         left -= read;
-        batch.iter().for_each(&mut take);
+        for request in &batch {
+            room.take(request).map_err(|error| FitError::TooLarge(error.to_string()))?;
+            take(request);
+        }
     }
     Ok(())
 }

@@ -45,6 +45,7 @@ mod kinds;
 mod order;
 mod play;
 mod recency;
+mod room;
 mod runs;
 mod segments;
 mod sequence;

@@ -5,10 +5,12 @@ use super::base64;
 use super::check::wrong;
 use super::file::{Fitted, ModelError, write_fitted};
 use super::fit::{FEWEST, FitError};
-use crate::trace::{pack, unpack, unpacked_most};
+use super::room::Room;
+use crate::trace::{ROW_MIN_BYTES, pack, unpack, unpacked_most};
 use flashwright_block::{Nanos, Request, RequestClass, RequestKind};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::io::Read as _;
 
 /// The version of files of this kind; other kinds have other versions.
 pub(super) const VERSION: u32 = 3;
@@ -221,14 +223,21 @@ impl Sequence {
             return Err(wrong("fitted.requests", count, "below 2^32"));
         }
         let packed = base64::read(&requests).ok_or_else(|| damaged("text that is no base64".to_owned()))?;
-        let most = unpacked_most(count);
-        let raw = zstd::bulk::decompress(&packed, most).map_err(|error| damaged(error.to_string().to_lowercase()))?;
-        let mut rows = Vec::new();
+        // What a file says of itself is not taken before it comes.
+        let (most, mut raw, mut rows) = (unpacked_most(count) as u64, Vec::new(), Vec::new());
+        zstd::Decoder::with_buffer(&packed[..])
+            .and_then(|unpacked| unpacked.take(most).read_to_end(&mut raw))
+            .map_err(|error| damaged(error.to_string().to_lowercase()))?;
+        if raw.len() < count.saturating_mul(ROW_MIN_BYTES) || rows.try_reserve_exact(count).is_err() {
+            return Err(damaged(format!("columns that do not hold {count} requests, or more than memory does")));
+        }
         unpack(&raw, count, &mut rows).ok_or_else(|| damaged(format!("columns that do not hold {count} requests")))?;
         let impossible = |row: &Request| row.kind.is_for_zones() || (moves(row) && row.sectors == 0);
         if rows.iter().any(impossible) || !rows.iter().any(moves) {
             return Err(damaged("requests that no trace has".to_owned()));
         }
+        let mut room = Room::default();
+        rows.iter().try_for_each(|row| room.take(row)).map_err(|error| damaged(error.to_string()))?;
         let mut found = Sequence::new(fitted, rows);
         for (name, told, own) in
             [("blocks", footprint.blocks, found.footprint.blocks), ("pages", footprint.pages, found.footprint.pages)]

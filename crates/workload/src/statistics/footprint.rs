@@ -1,9 +1,6 @@
 //! Distinct pages, as a trace goes on.
 
-use super::WRITE;
-use crate::trace::PageHasher;
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use crate::trace::Pages;
 
 /// Pages of the trace and how their number grew.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -29,32 +26,39 @@ pub struct Grown {
 
 #[derive(Default)]
 pub(crate) struct Collector {
-    /// 64 pages each: a bit for each that was touched, one for each written.
-    regions: HashMap<u64, [u64; 2], BuildHasherDefault<PageHasher>>,
-    now: Grown,
+    /// Touched and written ones.
+    pages: Pages<2>,
+    accesses: u64,
     growth: Vec<Grown>,
 }
 
 impl Collector {
-    pub(crate) fn add(&mut self, page: u64, direction: usize) {
-        let [touched, written] = self.regions.entry(page / 64).or_default();
-        let bit = 1 << (page % 64);
-        self.now.accesses += 1;
-        self.now.pages += u64::from(*touched & bit == 0);
-        *touched |= bit;
-        if direction == WRITE {
-            self.now.pages_written += u64::from(*written & bit == 0);
-            *written |= bit;
-        }
-        if self.now.accesses.is_power_of_two() {
-            self.growth.push(self.now);
+    /// Takes the pages from `first` to `last`.
+    pub(crate) fn add(&mut self, first: u64, last: u64, is_write: bool) {
+        let mut at = first;
+        while at <= last {
+            // As far as the next point of the growth.
+            let left = (self.accesses + 1).next_power_of_two() - self.accesses;
+            let to = last.min(at + left - 1);
+            self.pages.touch(at, to, is_write);
+            self.accesses += to - at + 1;
+            if self.accesses.is_power_of_two() {
+                self.growth.push(self.now());
+            }
+            at = to + 1;
         }
     }
 
+    fn now(&self) -> Grown {
+        let [pages, pages_written] = self.pages.counts();
+        Grown { accesses: self.accesses, pages, pages_written }
+    }
+
     pub(crate) fn finish(mut self) -> Footprint {
-        if self.growth.last().is_some_and(|last| *last != self.now) {
-            self.growth.push(self.now);
+        let now = self.now();
+        if self.growth.last().is_some_and(|last| *last != now) {
+            self.growth.push(now);
         }
-        Footprint { pages: self.now.pages, pages_written: self.now.pages_written, growth: self.growth }
+        Footprint { pages: now.pages, pages_written: now.pages_written, growth: self.growth }
     }
 }

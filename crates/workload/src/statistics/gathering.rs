@@ -40,11 +40,21 @@ struct Window {
 pub(crate) struct Collector([Window; WINDOWS.len()]);
 
 impl Collector {
-    pub(crate) fn add(&mut self, page: u64) {
+    /// Takes writes of the pages from `first` to `last`.
+    pub(crate) fn add(&mut self, first: u64, last: u64) {
         for (window, length) in self.0.iter_mut().zip(WINDOWS) {
-            window.pages.push(page);
-            if window.pages.len() == length {
-                window.close();
+            let (mut at, whole) = (first, length as u64);
+            while at <= last {
+                if window.pages.is_empty() && last - at >= whole {
+                    window.one_run(at, whole);
+                    at += whole;
+                    continue;
+                }
+                window.pages.push(at);
+                at += 1;
+                if window.pages.len() == length {
+                    window.close();
+                }
             }
         }
     }
@@ -67,6 +77,16 @@ impl Collector {
 }
 
 impl Window {
+    /// A window of so many pages in a row.
+    fn one_run(&mut self, first: u64, pages: u64) {
+        self.windows += 1;
+        self.distinct += pages;
+        for (count, bytes) in self.blocks.iter_mut().zip(BLOCKS) {
+            let block = bytes / PAGE;
+            *count += (first + pages - 1) / block - first / block + 1;
+        }
+    }
+
     fn close(&mut self) {
         self.pages.sort_unstable();
         self.pages.dedup();
@@ -81,5 +101,20 @@ impl Window {
             }
         }
         self.pages.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_writes_gather_as_their_pages_do() {
+        let (mut long, mut short) = (Collector::default(), Collector::default());
+        for (first, pages) in [(5, 3), (1000, 300), (77, 100_000), (3, 65_536), (9, 1), (12_345, 70_001)] {
+            long.add(first, first + pages - 1);
+            (first..first + pages).for_each(|page| short.add(page, page));
+        }
+        assert_eq!(long.finish(), short.finish());
     }
 }

@@ -179,7 +179,7 @@ fn weight(halvings: u32) -> f64 {
 }
 
 /// Whether a page is followed: the last bits of its hash (the finaliser of SplitMix64).
-fn sampled(page: u64, halvings: u32) -> bool {
+pub(super) fn sampled(page: u64, halvings: u32) -> bool {
     let mut hash = page.wrapping_add(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

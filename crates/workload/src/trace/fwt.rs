@@ -23,6 +23,8 @@ const HEADER_MAX_BYTES: usize = 1 << 24;
 const CHUNK: usize = 65_536;
 /// Largest number of bytes of a request in the columns: varints of 64, 64, 32, 32 and 32 bits and the kind.
 const ROW_MAX_BYTES: usize = 10 + 10 + 5 + 1 + 5 + 5;
+/// The smallest: a byte in each.
+pub(crate) const ROW_MIN_BYTES: usize = 6;
 const LEVEL: i32 = 7;
 const FUA: u8 = 4;
 
