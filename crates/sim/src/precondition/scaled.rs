@@ -1,0 +1,192 @@
+//! A layout that copies a small drive which has settled under the same workload.
+//!
+//! The small drive has as many planes, fewer blocks in each, and the same share of spare space beside the blocks that cleaning keeps. Its
+//! logical page `s` stands for the ranks `s L / l` to `(s + 1) L / l` in the order of popularity, where the large drive has `L` pages and
+//! the small one `l`. Then a block of the small drive stands for `L / l` blocks of the large one: as many of their pages are valid, and
+//! these are as popular.
+
+use super::laid_out::{Class, LaidOut, Order, lays_out, told};
+use flashwright_block::{Bytes, Popularity, Request, RequestKind, RequestSource, Rng, SECTOR_BYTES, Seed, SourceError};
+use flashwright_ftl::{Allocation, PlacementName};
+use flashwright_nand::{BlockId, PlaneId};
+use flashwright_ssd::{DriveConfig, Ssd};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Blocks of each plane of the small drive, beside those that cleaning keeps. Half as many shift write amplification by a few per cent,
+/// which the large drive has to play away (`experiments/settling/scaled.py`).
+const BLOCKS: u32 = 60;
+
+/// The order of turns of the logical pages of a plane.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct ScaledOrder {
+    /// The small drive's pages that are valid in the plane, block by block. In each block those that stand for one page more come first.
+    pages: Vec<u32>,
+    /// By block: the first turn, and the first of its pages.
+    blocks: Vec<(u64, usize)>,
+    scale: Scale,
+}
+
+/// Logical pages of both drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Scale {
+    pub small: u64,
+    pub large: u64,
+}
+
+impl Scale {
+    /// How many times larger the large drive is.
+    #[allow(clippy::cast_precision_loss)] // pages are counted in 32 bits
+    pub fn times(self) -> f64 {
+        self.large as f64 / self.small as f64
+    }
+    /// The small drive's page that stands for a rank.
+    fn page_of(self, rank: u64) -> u64 {
+        rank * self.small / self.large
+    }
+    /// The first rank that a page of the small drive stands for.
+    fn first_rank(self, page: u64) -> u64 {
+        (page * self.large).div_ceil(self.small)
+    }
+    fn ranks(self, page: u64) -> u64 {
+        self.first_rank(page + 1) - self.first_rank(page)
+    }
+}
+
+impl ScaledOrder {
+    /// The logical page of a turn.
+    #[allow(clippy::cast_possible_truncation)] // places within a block
+    pub fn at(&self, turn: u64, popularity: &dyn Popularity) -> u64 {
+        let block = self.blocks.partition_point(|(first, _)| *first <= turn) - 1;
+        let (first, from) = self.blocks[block];
+        let until = self.blocks.get(block + 1).map_or(self.pages.len(), |(_, from)| *from);
+        let (pages, rounds) = ((until - from) as u64, self.scale.large / self.scale.small);
+        let round = ((turn - first) / pages).min(rounds);
+        let page = self.pages[from + (turn - first - round * pages) as usize];
+        let rank = self.scale.first_rank(u64::from(page)) + round;
+        if rank < popularity.places() { popularity.place(rank) } else { rank }
+    }
+}
+
+/// The small drive for a large one.
+///
+/// # Errors
+/// Why there is none, in one sentence.
+pub(crate) fn small_of(ssd: &Ssd, popularity: Option<&dyn Popularity>) -> Result<(DriveConfig, Scale), String> {
+    lays_out(ssd)?;
+    let (config, geometry) = (ssd.config(), *ssd.flash().geometry());
+    if config.placement.allocation == Allocation::Static {
+        let expected = "\"by-room\" or \"dynamic\", since the page number would decide the plane";
+        return Err(told("placement.allocation", "static", expected));
+    }
+    if let Some(policy) = config.wear.policy {
+        return Err(told("wear.policy", policy.listed().name, "\"none\", since a layout has hardly erased a block"));
+    }
+    let conditions = ssd.flash().nand();
+    if (0..geometry.blocks()).any(|block| conditions.condition(BlockId(block)) != flashwright_nand::Condition::Good) {
+        return Err("wear.factory-bad above 0, expected 0: planes differ".to_owned());
+    }
+    if ssd.has_foreign_policies() {
+        return Err("a policy that is no part of Flashwright: it may keep what a layout does not".to_owned());
+    }
+    let Some(popularity) = popularity.filter(|law| law.sectors() == ssd.sectors_per_page()) else {
+        return Err("a workload whose order of popularity is not known by construction; it is for uniform, zipf, hot-cold, pareto and \
+                    dynamic-static, with writes of a page and without trims"
+            .to_owned());
+    };
+    let reserve = ssd.reserve().expect("page-mapped drives keep blocks for cleaning").blocks;
+    let kept = u32::try_from(reserve).expect("blocks are counted in 32 bits");
+    let (cleaned, large) = (geometry.blocks_per_plane().saturating_sub(kept), u64::from(ssd.logical_pages()));
+    let times = cleaned / BLOCKS;
+    if times < 2 || popularity.places() > large || config.geometry.blocks_per_plane != geometry.blocks_per_plane() {
+        return Err(format!(
+            "{} blocks in a plane, expected {} or more: a small drive would not be much smaller",
+            geometry.blocks_per_plane(),
+            2 * BLOCKS + kept
+        ));
+    }
+    let blocks = cleaned.div_ceil(times);
+    let small = large * u64::from(blocks) / u64::from(cleaned);
+    let mut written = config.clone().into_written();
+    written.geometry.blocks_per_plane = blocks + kept;
+    written.capacity.logical = Bytes(small * ssd.sectors_per_page() * SECTOR_BYTES);
+    (written.host, written.controller) = Default::default();
+    if written.placement.policy == PlacementName::Auto {
+        // It would decide by the blocks of the small drive.
+        let is_apart = kept > config.gc.free_blocks_min.max(1) + 1;
+        written.placement.policy = if is_apart { PlacementName::GcSeparate } else { PlacementName::Single };
+    }
+    let config = written.check().map_err(|error| format!("a small drive that can't be built: {error}"))?;
+    Ok((config, Scale { small, large }))
+}
+
+/// A plan by which a large drive copies a small one, whose blocks are given in the order in which they were filled.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // pages are counted in 32 bits
+pub(crate) fn copied(small: &Ssd, filled: &[BlockId], scale: Scale, large: &Ssd) -> LaidOut {
+    let (flash, geometry) = (small.flash(), small.flash().geometry());
+    let (times, per_block) = (scale.times(), f64::from(geometry.pages_per_block()));
+    let rounds = scale.large / scale.small;
+    let (mut valid_until, mut classes) = (Vec::new(), Vec::new());
+    for plane in (0..geometry.planes()).map(PlaneId) {
+        let mut order = ScaledOrder { pages: Vec::new(), blocks: Vec::new(), scale };
+        // Where blocks end: in pages programmed, and in pages of the large drive that are valid.
+        let (mut ends, mut programmed, mut valid) = (vec![(0.0, 0.0)], 0, 0);
+        for block in filled.iter().filter(|block| geometry.plane_of(**block) == plane) {
+            let from = order.pages.len();
+            order.pages.extend(flash.valid_pages(*block).filter_map(|ppn| flash.nand().spare(ppn)).map(|lpn| lpn.0));
+            let pages = &mut order.pages[from..];
+            pages.sort_by_key(|page| scale.ranks(u64::from(*page)) == rounds);
+            if !pages.is_empty() {
+                order.blocks.push((valid, from));
+            }
+            valid += pages.iter().map(|page| scale.ranks(u64::from(*page))).sum::<u64>();
+            programmed += flash.nand().next_page(*block);
+            ends.push((f64::from(programmed), valid as f64));
+        }
+        let blocks = (f64::from(programmed) * times / per_block).ceil() as u32;
+        valid_until
+            .push((1..=blocks.max(1)).map(|block| valid_at(&ends, f64::from(block) * per_block / times)).collect());
+        classes.push(Class { order: Order::Scaled(order), count: valid, had: 0 });
+    }
+    LaidOut::of_plan(large, valid_until, classes)
+}
+
+/// The pages that are valid in the first so many, by the ends of blocks. Rounding must not take a page away where blocks end together.
+fn valid_at(ends: &[(f64, f64)], programmed: f64) -> f64 {
+    const ROUNDING: f64 = 1e-6;
+    let next = ends.partition_point(|(end, _)| *end < programmed - ROUNDING).clamp(1, ends.len() - 1);
+    let ((from, less), (until, more)) = (ends[next - 1], ends[next]);
+    let share = if until > from { ((programmed - from) / (until - from)).min(1.0) } else { 1.0 };
+    less + (more - less) * share + ROUNDING
+}
+
+/// The workload on the small drive: writes alone, each to the page that stands for the rank drawn.
+#[derive(Debug)]
+pub(crate) struct SmallSource {
+    popularity: Arc<dyn Popularity>,
+    rng: Rng,
+    scale: Scale,
+}
+
+impl SmallSource {
+    pub fn new(popularity: Arc<dyn Popularity>, seed: Seed, scale: Scale) -> Self {
+        Self { popularity, rng: seed.stream("precondition.small"), scale }
+    }
+}
+
+impl RequestSource for SmallSource {
+    #[allow(clippy::cast_possible_truncation)] // sectors of a page
+    fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
+        let sectors = self.popularity.sectors();
+        batch.extend((0..at_most).map(|_| {
+            let page = self.scale.page_of(self.popularity.draw(&mut self.rng));
+            Request {
+                kind: RequestKind::Write,
+                first_sector: page * sectors,
+                sectors: sectors as u32,
+                ..Request::default()
+            }
+        }));
+        Ok(at_most)
+    }
+}
