@@ -71,7 +71,7 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     (
         ["--workload", "uniform", "--precondition", "full"],
         'error: --precondition: found "full", expected auto, workload, empty, sequential, random or steady; '
-        "workload and random take :capacities=N with N of 1 or more, and steady takes :laid-out\n"
+        "workload and random take :capacities=N with N of 1 or more, workload takes :scaled, and steady takes :laid-out\n"
         + WORKLOADS_HINT,
     ),
     (
