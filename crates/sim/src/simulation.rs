@@ -443,6 +443,7 @@ impl Simulation {
             pages_per_block: geometry.pages_per_block(),
             levels_wear: ssd.config().wear.policy.is_some(),
             has_cache: ssd.config().slc.cache != SlcCacheKind::None,
+            is_copy: self.preconditioning.scaled().is_some_and(|start| start.refused.is_none()),
         };
         self.history = Some(History::new(totals(&self.machine), drive));
         let settles = self.conditioning.is_some();

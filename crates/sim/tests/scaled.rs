@@ -157,7 +157,11 @@ fn where_no_small_drive_stands_for_the_large_one_the_run_says_why_and_begins_wit
         (&["wear.policy=random"], "zipf:write=1", "wear.policy = \"random\", expected \"none\""),
         (&["wear.factory-bad=0.03"], "zipf:write=1", "wear.factory-bad above 0, expected 0"),
         (&["host.scheduler=noop"], "zipf:write=1", "what lies between the workload and the flash"),
-        (&["geometry.blocks-per-plane=100", "capacity.logical=32 MiB"], "zipf:write=1", "100 blocks in a plane, expected 124"),
+        (
+            &["geometry.blocks-per-plane=100", "capacity.logical=32 MiB"],
+            "zipf:write=1",
+            "100 blocks in a plane, expected 244",
+        ),
         (&[], "zipf:write=1,size=8KiB", "a workload whose order of popularity is not known"),
         (&[], "zipf:write=0.5,trim=0.1", "a workload whose order of popularity is not known"),
         (&[], "sequential:write=1", "a workload whose order of popularity is not known"),

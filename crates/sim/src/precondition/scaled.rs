@@ -1,7 +1,7 @@
 //! A layout that copies a small drive which has settled under the same workload.
 //!
-//! The small drive has as many planes, fewer blocks in each, and the same share of spare space beside the blocks that cleaning keeps. Its
-//! logical page `s` stands for the ranks `s L / l` to `(s + 1) L / l` in the order of popularity, where the large drive has `L` pages and
+//! The small drive has as many planes, fewer blocks in each, and the same share of spare space beside the blocks that cleaning keeps. Each
+//! of its logical pages stands for a group of neighbours in the order of popularity, `L / l` ranks where the large drive has `L` pages and
 //! the small one `l`. Then a block of the small drive stands for `L / l` blocks of the large one: as many of their pages are valid, and
 //! these are as popular.
 
@@ -17,12 +17,15 @@ use std::sync::Arc;
 /// which the large drive has to play away (`experiments/settling/scaled.py`).
 const BLOCKS: u32 = 60;
 
+/// The small drive is at least so many times smaller: else settling it costs about what the copy saves.
+const TIMES_MIN: u32 = 4;
+
 /// The order of turns of the logical pages of a plane.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct ScaledOrder {
-    /// The small drive's pages that are valid in the plane, block by block. In each block those that stand for one page more come first.
-    pages: Vec<u32>,
-    /// By block: the first turn, and the first of its pages.
+    /// The groups whose pages are valid in the plane, block by block. In each block those of one rank more come first.
+    groups: Vec<u32>,
+    /// By block: the first turn, and the first of its groups.
     blocks: Vec<(u64, usize)>,
     scale: Scale,
 }
@@ -40,16 +43,15 @@ impl Scale {
     pub fn times(self) -> f64 {
         self.large as f64 / self.small as f64
     }
-    /// The small drive's page that stands for a rank.
-    fn page_of(self, rank: u64) -> u64 {
+    /// The group of a rank: a page of the small drive stands for each group.
+    fn group_of(self, rank: u64) -> u64 {
         rank * self.small / self.large
     }
-    /// The first rank that a page of the small drive stands for.
-    fn first_rank(self, page: u64) -> u64 {
-        (page * self.large).div_ceil(self.small)
+    fn first_rank(self, group: u64) -> u64 {
+        (group * self.large).div_ceil(self.small)
     }
-    fn ranks(self, page: u64) -> u64 {
-        self.first_rank(page + 1) - self.first_rank(page)
+    fn ranks(self, group: u64) -> u64 {
+        self.first_rank(group + 1) - self.first_rank(group)
     }
 }
 
@@ -59,13 +61,17 @@ impl ScaledOrder {
     pub fn at(&self, turn: u64, popularity: &dyn Popularity) -> u64 {
         let block = self.blocks.partition_point(|(first, _)| *first <= turn) - 1;
         let (first, from) = self.blocks[block];
-        let until = self.blocks.get(block + 1).map_or(self.pages.len(), |(_, from)| *from);
-        let (pages, rounds) = ((until - from) as u64, self.scale.large / self.scale.small);
-        let round = ((turn - first) / pages).min(rounds);
-        let page = self.pages[from + (turn - first - round * pages) as usize];
-        let rank = self.scale.first_rank(u64::from(page)) + round;
-        if rank < popularity.places() { popularity.place(rank) } else { rank }
+        let until = self.blocks.get(block + 1).map_or(self.groups.len(), |(_, from)| *from);
+        let (groups, rounds) = ((until - from) as u64, self.scale.large / self.scale.small);
+        let round = ((turn - first) / groups).min(rounds);
+        let group = self.groups[from + (turn - first - round * groups) as usize];
+        place_of(popularity, self.scale.first_rank(u64::from(group)) + round)
     }
+}
+
+/// The page of a rank; pages that no rank stands for follow as they are.
+fn place_of(popularity: &dyn Popularity, rank: u64) -> u64 {
+    if rank < popularity.places() { popularity.place(rank) } else { rank }
 }
 
 /// The small drive for a large one.
@@ -98,11 +104,14 @@ pub(crate) fn small_of(ssd: &Ssd, popularity: Option<&dyn Popularity>) -> Result
     let kept = u32::try_from(reserve).expect("blocks are counted in 32 bits");
     let (cleaned, large) = (geometry.blocks_per_plane().saturating_sub(kept), u64::from(ssd.logical_pages()));
     let times = cleaned / BLOCKS;
-    if times < 2 || popularity.places() > large || config.geometry.blocks_per_plane != geometry.blocks_per_plane() {
+    if times < TIMES_MIN
+        || popularity.places() > large
+        || config.geometry.blocks_per_plane != geometry.blocks_per_plane()
+    {
         return Err(format!(
             "{} blocks in a plane, expected {} or more: a small drive would not be much smaller",
             geometry.blocks_per_plane(),
-            2 * BLOCKS + kept
+            TIMES_MIN * BLOCKS + kept
         ));
     }
     let blocks = cleaned.div_ceil(times);
@@ -122,24 +131,28 @@ pub(crate) fn small_of(ssd: &Ssd, popularity: Option<&dyn Popularity>) -> Result
 
 /// A plan by which a large drive copies a small one, whose blocks are given in the order in which they were filled.
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)] // pages are counted in 32 bits
-pub(crate) fn copied(small: &Ssd, filled: &[BlockId], scale: Scale, large: &Ssd) -> LaidOut {
+pub(crate) fn copied(small: &Ssd, filled: &[BlockId], source: &SmallSource, large: &Ssd) -> LaidOut {
+    let scale = source.scale;
+    let mut group_of = vec![0; source.pages.len()];
+    (0..).zip(&source.pages).for_each(|(group, page)| group_of[*page as usize] = group);
     let (flash, geometry) = (small.flash(), small.flash().geometry());
     let (times, per_block) = (scale.times(), f64::from(geometry.pages_per_block()));
     let rounds = scale.large / scale.small;
     let (mut valid_until, mut classes) = (Vec::new(), Vec::new());
     for plane in (0..geometry.planes()).map(PlaneId) {
-        let mut order = ScaledOrder { pages: Vec::new(), blocks: Vec::new(), scale };
+        let mut order = ScaledOrder { groups: Vec::new(), blocks: Vec::new(), scale };
         // Where blocks end: in pages programmed, and in pages of the large drive that are valid.
         let (mut ends, mut programmed, mut valid) = (vec![(0.0, 0.0)], 0, 0);
         for block in filled.iter().filter(|block| geometry.plane_of(**block) == plane) {
-            let from = order.pages.len();
-            order.pages.extend(flash.valid_pages(*block).filter_map(|ppn| flash.nand().spare(ppn)).map(|lpn| lpn.0));
-            let pages = &mut order.pages[from..];
-            pages.sort_by_key(|page| scale.ranks(u64::from(*page)) == rounds);
-            if !pages.is_empty() {
+            let from = order.groups.len();
+            let pages = flash.valid_pages(*block).filter_map(|ppn| flash.nand().spare(ppn));
+            order.groups.extend(pages.map(|page| group_of[page.index()]));
+            let groups = &mut order.groups[from..];
+            groups.sort_by_key(|group| scale.ranks(u64::from(*group)) == rounds);
+            if !groups.is_empty() {
                 order.blocks.push((valid, from));
             }
-            valid += pages.iter().map(|page| scale.ranks(u64::from(*page))).sum::<u64>();
+            valid += groups.iter().map(|group| scale.ranks(u64::from(*group))).sum::<u64>();
             programmed += flash.nand().next_page(*block);
             ends.push((f64::from(programmed), valid as f64));
         }
@@ -166,11 +179,19 @@ pub(crate) struct SmallSource {
     popularity: Arc<dyn Popularity>,
     rng: Rng,
     scale: Scale,
+    /// The logical page of each group of ranks. They are in the order of the places of the first ranks, so that a fill in order puts side
+    /// by side what it puts side by side on the large drive.
+    pages: Vec<u32>,
 }
 
 impl SmallSource {
+    #[allow(clippy::cast_possible_truncation)] // pages are counted in 32 bits
     pub fn new(popularity: Arc<dyn Popularity>, seed: Seed, scale: Scale) -> Self {
-        Self { popularity, rng: seed.stream("precondition.small"), scale }
+        let mut groups: Vec<u32> = (0..scale.small as u32).collect();
+        groups.sort_by_cached_key(|group| place_of(&*popularity, scale.first_rank(u64::from(*group))));
+        let mut pages = vec![0; groups.len()];
+        (0..).zip(groups).for_each(|(page, group)| pages[group as usize] = page);
+        Self { popularity, rng: seed.stream("precondition.small"), scale, pages }
     }
 }
 
@@ -179,7 +200,8 @@ impl RequestSource for SmallSource {
     fn fill(&mut self, batch: &mut Vec<Request>, at_most: usize) -> Result<usize, SourceError> {
         let sectors = self.popularity.sectors();
         batch.extend((0..at_most).map(|_| {
-            let page = self.scale.page_of(self.popularity.draw(&mut self.rng));
+            let group = self.scale.group_of(self.popularity.draw(&mut self.rng));
+            let page = u64::from(self.pages[group as usize]);
             Request {
                 kind: RequestKind::Write,
                 first_sector: page * sectors,

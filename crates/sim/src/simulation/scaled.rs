@@ -14,6 +14,10 @@ use std::sync::Arc;
 /// was filled.
 const LOOKS_PER_ROW: u32 = 8;
 
+/// Capacities of its own after which the small drive is copied even if it has not settled. Its figures vary more than those of a large
+/// drive, so that the rule may wait long for what the copy does not need; the rule decides over the large drive.
+const CAPACITIES_MAX: f64 = 16.0;
+
 /// How the drive of a run with `workload:scaled` began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScaledStart {
@@ -54,7 +58,7 @@ impl SmallDrive {
         };
         let settings = RunSettings {
             seed: run.settings.seed,
-            precondition: Precondition::Workload { capacities, scaled: false },
+            precondition: Precondition::Workload { capacities: capacities.min(CAPACITIES_MAX), scaled: false },
             ..RunSettings::default()
         };
         let small =
@@ -95,10 +99,10 @@ impl SmallDrive {
 
     /// Has the drive of the run laid out as a copy.
     pub fn copy_to(&self, ssd: &Ssd, popularity: Arc<dyn Popularity>, preconditioning: &mut Preconditioning) {
-        let small = self.run.ssd();
+        let (small, source) = (self.run.ssd(), self.source.as_ref().expect("it was played"));
         let mut filled: Vec<BlockId> = (0..small.flash().geometry().blocks()).map(BlockId).collect();
         filled.sort_by_key(|block| self.erased[block.index()].1);
-        preconditioning.lay_out(copied(small, &filled, self.scale, ssd), popularity, self.told());
+        preconditioning.lay_out(copied(small, &filled, source, ssd), popularity, self.told());
     }
 
     fn told(&self) -> ScaledStart {
