@@ -164,6 +164,9 @@ fn where_no_small_drive_stands_for_the_large_one_the_run_says_why_and_begins_wit
         ),
         (&[], "zipf:write=1,size=8KiB", "a workload whose order of popularity is not known"),
         (&[], "zipf:write=0.5,trim=0.1", "a workload whose order of popularity is not known"),
+        (&[], "dynamic-static:write=1", "a workload whose order of popularity is not known"),
+        (&[], "zipf:write=1,range=0.6", "pages that the workload never writes"),
+        (&[], "hot-cold:write=1,hot-access=1", "pages that the workload never writes"),
         (&[], "sequential:write=1", "a workload whose order of popularity is not known"),
         (&[], "zipf:write=0", "a workload whose order of popularity is not known"),
     ] {

@@ -8,11 +8,9 @@ use super::generator::Pattern;
 use super::hot_cold::share_of;
 use super::permutation::Permutation;
 use super::settings::settings;
-use super::uniform::Alike;
 use super::value::{Share, Streams};
 use super::{Describe, Fault, Workload};
-use flashwright_block::{Popularity, RequestKind, RequestSource, Rng, below};
-use std::sync::Arc;
+use flashwright_block::{RequestKind, RequestSource, Rng, below};
 
 settings! {
     /// Settings of `dynamic-static`.
@@ -65,11 +63,6 @@ impl Pattern for Dynamic {
     fn next(&mut self, kind: RequestKind) -> u64 {
         let bound = if kind == RequestKind::Read { self.slots } else { self.dynamic };
         self.permutation.at(below(&mut self.rng, bound)) * self.align_sectors
-    }
-    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
-        let Self { slots, dynamic, align_sectors, ref permutation, .. } = *self;
-        let order = Some(permutation.clone());
-        Some(Arc::new(Alike { places: slots, written: dynamic, sectors: align_sectors, order }))
     }
     #[inline]
     fn stream(&self) -> u16 {

@@ -59,17 +59,15 @@ impl Pattern for Anywhere {
         below(&mut self.rng, self.slots) * self.align_sectors
     }
     fn popularity(&self) -> Option<Arc<dyn Popularity>> {
-        Some(Arc::new(Alike { places: self.slots, written: self.slots, sectors: self.align_sectors, order: None }))
+        Some(Arc::new(Alike { places: self.slots, sectors: self.align_sectors }))
     }
 }
 
-/// Places of which the first few in some order are written equally often, and the others never.
+/// Places that are written equally often.
 #[derive(Debug)]
-pub(crate) struct Alike {
-    pub(crate) places: u64,
-    pub(crate) written: u64,
-    pub(crate) sectors: u64,
-    pub(crate) order: Option<Permutation>,
+struct Alike {
+    places: u64,
+    sectors: u64,
 }
 
 impl Popularity for Alike {
@@ -80,10 +78,10 @@ impl Popularity for Alike {
         self.sectors
     }
     fn draw(&self, rng: &mut Rng) -> u64 {
-        below(rng, self.written)
+        below(rng, self.places)
     }
     fn place(&self, rank: u64) -> u64 {
-        self.order.as_ref().map_or(rank, |order| order.at(rank))
+        rank
     }
 }
 
