@@ -177,6 +177,16 @@ pub struct Merges {
     pub full_by_data_blocks: Vec<u64>,
 }
 
+impl Merges {
+    /// Counts a log block that was reclaimed by merging this many data blocks; 0 if it had no current page.
+    pub(crate) fn count_reclaim(&mut self, data_blocks: usize) {
+        if self.full_by_data_blocks.len() <= data_blocks {
+            self.full_by_data_blocks.resize(data_blocks + 1, 0);
+        }
+        self.full_by_data_blocks[data_blocks] += 1;
+    }
+}
+
 /// Counts of zones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ZoneFigures {

@@ -160,6 +160,14 @@ impl ErasedBlocks {
         if self.len() > remaining { self.take() } else { None }
     }
 
+    /// Takes back a block whose pages were merged elsewhere; nothing for [`NONE`].
+    pub fn take_back(&mut self, block: u32, flash: &mut Flash) {
+        if block != NONE {
+            flash.invalidate_block(BlockId(block));
+            self.release(BlockId(block), Cause::Merge, flash);
+        }
+    }
+
     /// Takes back a block without valid pages: erases it for `cause`, or retires it if it cannot be erased once more.
     pub fn release(&mut self, block: BlockId, cause: Cause, flash: &mut Flash) {
         if !flash.nand().can_erase(block) {
@@ -490,6 +498,31 @@ impl LogMap {
     /// All entries, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (Lpn, Ppn)> {
         self.table.iter().filter(|entry| **entry != EMPTY).map(|(lpn, ppn)| (Lpn(*lpn), Ppn(*ppn)))
+    }
+
+    /// Appends contradictions between the map, the valid pages of the logs that it covers, and the counts of logical blocks.
+    pub fn audit(
+        &self,
+        logs: impl Iterator<Item = BlockId>,
+        counts: &[u16],
+        covers: impl Fn(BlockId) -> bool,
+        flash: &Flash,
+        violations: &mut Vec<Violation>,
+    ) {
+        let valid: u64 = logs.map(|block| u64::from(flash.pages_valid(block))).sum();
+        let counted: u64 = counts.iter().map(|pages| u64::from(*pages)).sum();
+        if valid != self.len() as u64 || counted != valid {
+            violations.push(Violation(format!(
+                "random logs hold {valid} current pages, their map {}, logical blocks count {counted}",
+                self.len()
+            )));
+        }
+        for (lpn, ppn) in self.iter() {
+            if !flash.is_valid(ppn) || flash.nand().spare(ppn) != Some(lpn) || !covers(flash.geometry().block_of(ppn)) {
+                violations
+                    .push(Violation(format!("the log map sends lpn {} to page {}, which is not it", lpn.0, ppn.0)));
+            }
+        }
     }
 }
 

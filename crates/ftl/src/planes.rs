@@ -32,18 +32,75 @@ const ROUND_SHARE: f64 = 1.0 / 16.0;
 /// about the root of a plane's pages, a block or less; waits for that would take planes out of step for nothing.
 const SHORT_BLOCKS: i64 = 2;
 
+/// Pages that all planes hold together, if each has room for so many: where pages are bound to planes or sets, all of these hold as much as
+/// the one with the least room.
+pub(crate) fn held_by_all(context: &SchemeContext, flash: &Flash, room: impl Fn(u32) -> u64) -> u64 {
+    let order = turns(context, flash);
+    let bound_to = if context.placement.allocation == Allocation::Static { 1 } else { order.len() / sets(context) };
+    let held = order.chunks(bound_to).map(|planes| planes.iter().map(|plane| room(*plane)).sum::<u64>());
+    held.min().unwrap_or(0) * (order.len() / bound_to) as u64
+}
+
+/// What is wrong with `placement.sets`.
+pub(crate) fn sets_problem(context: &SchemeContext, flash: &Flash) -> Option<String> {
+    let (sets, dies) = (context.placement.sets, flash.geometry().dies());
+    if sets > 1 && context.placement.allocation == Allocation::Static {
+        return Some(format!("placement.sets: found {sets}, expected 1 with placement.allocation = \"static\""));
+    }
+    (sets == 0 || !dies.is_multiple_of(sets)).then(|| {
+        format!("placement.sets: found {sets}, expected a divisor of the {dies} dies, so that all sets have as many")
+    })
+}
+
+/// Number of sets, at least 1.
+fn sets(context: &SchemeContext) -> usize {
+    context.placement.sets.max(1) as usize
+}
+
+/// Planes in the order in which they take turns, those of a set together.
+fn turns(context: &SchemeContext, flash: &Flash) -> Vec<u32> {
+    let order = context.placement.order.planes(flash.geometry(), context.dies_per_way);
+    turns_by_set(order, flash.geometry().planes_per_die(), sets(context))
+}
+
+/// Planes in the order in which they take turns, those of a set together. Dies are dealt to sets in the order in which they first have a
+/// turn, so that planes of a die never belong to two sets.
+fn turns_by_set(order: Vec<u32>, planes_per_die: u32, sets: usize) -> Vec<u32> {
+    if sets == 1 {
+        return order;
+    }
+    let mut dies: Vec<u32> = Vec::new();
+    for plane in &order {
+        let die = plane / planes_per_die;
+        if !dies.contains(&die) {
+            dies.push(die);
+        }
+    }
+    let dies_per_set = dies.len() / sets;
+    let set_of = |plane: &u32| dies.iter().position(|die| *die == plane / planes_per_die).map(|at| at / dies_per_set);
+    let mut by_set = order;
+    by_set.sort_by_key(set_of);
+    by_set
+}
+
 /// All planes of a drive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Planes {
     pub all: Vec<Plane>,
-    /// Planes in the order in which they take turns.
+    /// Planes in the order in which they take turns, those of a set together.
     pub order: Vec<u32>,
-    /// Whose turn it is, by stream.
+    /// Whose turn it is, by set and stream.
     turn: Vec<Turn>,
     allocation: Allocation,
+    /// Whether a page's number has a say in its plane: by static allocation, or because there are several sets.
+    binds_pages: bool,
+    /// Logical pages of a set.
+    set_pages: u32,
+    /// Turns of a set.
+    streams: usize,
     /// Whether rounds go by room: there are several planes, and the setting says so.
     watches_room: bool,
-    /// Pages of all planes in a round.
+    /// Pages of all planes of a set in a round.
     round: u32,
     /// [`ROUND_SHARE`] in pages.
     uneven: i64,
@@ -57,25 +114,53 @@ pub(crate) struct Planes {
     written: Vec<u32>,
 }
 
-/// The turns of a stream: the next plane, and the pages left of the round.
+/// The turns of a stream in the planes of a set, as places in the order.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Turn {
     next: u32,
+    first: u32,
+    end: u32,
+    /// Pages left of the round.
     left: u32,
+}
+
+impl Turn {
+    /// The place after one of its own.
+    #[inline(always)]
+    fn after(self, place: usize) -> u32 {
+        let next = place as u32 + 1;
+        if next == self.end { self.first } else { next }
+    }
+
+    /// The place so many turns after one of its own.
+    fn later(self, place: usize, turns: usize) -> usize {
+        let first = self.first as usize;
+        first + (place - first + turns) % (self.end - self.first) as usize
+    }
 }
 
 impl Planes {
     /// The planes of a drive of erased flash, each with this many streams.
     pub fn new(context: &SchemeContext, streams: usize, cleaner: Cleaner, flash: &Flash) -> Self {
         let (planes_all, pages) = (flash.geometry().planes(), flash.geometry().pages_per_block());
+        let sets = context.placement.sets.max(1);
+        let planes_per_set = planes_all / sets;
         let share = ((f64::from(pages) * ROUND_SHARE) as u32).max(1);
-        let round = share * planes_all;
+        let round = share * planes_per_set;
+        let turns_per_set = streams * if context.slc.is_some() { 2 } else { 1 };
+        let firsts = (0..sets).map(|set| set * planes_per_set);
+        let every = firsts.flat_map(|first| {
+            std::iter::repeat_n(Turn { next: first, first, end: first + planes_per_set, left: round }, turns_per_set)
+        });
         Self {
             all: planes(context, streams, flash),
-            order: context.placement.order.planes(flash.geometry(), context.dies_per_way),
-            turn: vec![Turn { next: 0, left: round }; streams * if context.slc.is_some() { 2 } else { 1 }],
+            order: turns(context, flash),
+            turn: every.collect(),
             allocation: context.placement.allocation,
-            watches_room: context.placement.allocation == Allocation::ByRoom && planes_all > 1,
+            binds_pages: context.placement.allocation == Allocation::Static || sets > 1,
+            set_pages: context.logical_pages.div_ceil(sets),
+            streams: turns_per_set,
+            watches_room: context.placement.allocation == Allocation::ByRoom && planes_per_set > 1,
             round,
             uneven: i64::from(share),
             pages_per_block: pages,
@@ -87,46 +172,54 @@ impl Planes {
     }
 
     /// The plane in turn for a page of a stream, as an index into the order; `lpn` is given for a data page, which
-    /// static allocation binds to its plane.
+    /// static allocation binds to its plane, and several sets to the planes of one.
     #[inline(always)]
     pub fn next_turn(&mut self, lpn: Option<Lpn>, stream: u8) -> usize {
-        let planes = self.order.len();
-        if self.allocation == Allocation::Static
+        let mut of = usize::from(stream);
+        if self.binds_pages
             && let Some(lpn) = lpn
         {
-            return lpn.index() % planes;
+            if self.allocation == Allocation::Static {
+                return lpn.index() % self.order.len();
+            }
+            of = self.turn_of(lpn, stream);
         }
-        let turn = &mut self.turn[usize::from(stream)];
+        let turn = &mut self.turn[of];
         let mine = turn.next as usize;
-        turn.next = after(mine, planes);
+        turn.next = turn.after(mine);
         if self.watches_room {
             turn.left -= 1;
             if turn.left == 0 || self.all[self.order[mine] as usize].misses_turn(stream) {
-                return self.turn_by_room(mine, stream);
+                return self.turn_by_room(mine, of, stream);
             }
         }
         mine
     }
 
+    /// The number of the turn of a page's set and stream.
+    fn turn_of(&self, lpn: Lpn, stream: u8) -> usize {
+        (lpn.0 / self.set_pages) as usize * self.streams + usize::from(stream)
+    }
+
     /// The first plane from `mine` on that misses no turn. A missed turn counts in its round, so that frontiers stay in step. After the last
     /// turn of a round, looks at the room of all planes.
     #[inline(never)]
-    fn turn_by_room(&mut self, mut mine: usize, stream: u8) -> usize {
-        let planes = self.order.len();
+    fn turn_by_room(&mut self, mut mine: usize, of: usize, stream: u8) -> usize {
         loop {
-            if self.turn[usize::from(stream)].left == 0 {
-                let skipped = if self.look_at_room(stream) { 1 + self.draw() as usize % (planes - 1) } else { 0 };
-                let next = ((mine + 1 + skipped) % planes) as u32;
-                self.turn[usize::from(stream)] = Turn { next, left: self.round };
+            let turn = self.turn[of];
+            if turn.left == 0 {
+                let others = (turn.end - turn.first) as usize - 1;
+                let skipped = if self.look_at_room(turn, stream) { 1 + self.draw() as usize % others } else { 0 };
+                self.turn[of] = Turn { next: turn.later(mine, 1 + skipped) as u32, left: self.round, ..turn };
             }
             let plane = &mut self.all[self.order[mine] as usize];
             if !plane.misses_turn(stream) {
                 return mine;
             }
             plane.missing_turns -= 1;
-            let turn = &mut self.turn[usize::from(stream)];
+            let turn = &mut self.turn[of];
             mine = turn.next as usize;
-            turn.next = after(mine, planes);
+            turn.next = turn.after(mine);
             turn.left -= 1;
         }
     }
@@ -138,13 +231,15 @@ impl Planes {
         self.drawn
     }
 
-    /// Whether the room of some plane falls short of the mean; those that fall short by much miss turns of this stream.
-    fn look_at_room(&mut self, stream: u8) -> bool {
-        let sum: i64 = self.all.iter().map(|plane| plane.room).sum();
-        let mean = sum.div_euclid(self.all.len() as i64);
+    /// Whether the room of some plane of a set falls short of the mean; those that fall short by much miss turns of this stream.
+    fn look_at_room(&mut self, set: Turn, stream: u8) -> bool {
+        let planes = &self.order[set.first as usize..set.end as usize];
+        let sum: i64 = planes.iter().map(|plane| self.all[*plane as usize].room).sum();
+        let mean = sum.div_euclid(planes.len() as i64);
         let short = SHORT_BLOCKS * i64::from(self.pages_per_block);
         let mut is_uneven = false;
-        for plane in &mut self.all {
+        for plane in planes {
+            let plane = &mut self.all[*plane as usize];
             is_uneven |= plane.room < mean - self.uneven;
             if plane.room < mean - short && plane.missing_turns == 0 {
                 (plane.missing_turns, plane.missing_stream) = (self.pages_per_block, stream);
@@ -163,9 +258,11 @@ impl Planes {
         map: &mut M,
         flash: &mut Flash,
     ) -> Result<usize, OutOfSpace> {
+        let of = lpn.filter(|_| self.binds_pages).map_or(usize::from(stream), |lpn| self.turn_of(lpn, stream));
         let fixed = lpn.is_some() && self.allocation == Allocation::Static;
-        for step in 0..if fixed { 1 } else { self.order.len() } {
-            let at = self.order[(turn + step) % self.order.len()] as usize;
+        let set = self.turn[of];
+        for step in 0..if fixed { 1 } else { (set.end - set.first) as usize } {
+            let at = self.order[set.later(turn, step)] as usize;
             if self.all[at].has_room(stream) || self.reclaim(at, Some(stream), map, flash).is_ok() {
                 return Ok(at);
             }
@@ -186,10 +283,10 @@ impl Planes {
     }
 
     /// An erased block for a run of pages, and its plane: the one in turn, or with dynamic allocation the next that has
-    /// a block beyond cleaning's needs. None if static allocation binds the pages of a block to several planes.
+    /// a block beyond cleaning's needs. None if static allocation binds the pages of a block to several planes, or if each set has its own.
     pub fn own_block<M: PageMapped>(&mut self, map: &mut M, flash: &mut Flash) -> Option<(usize, BlockId)> {
         let planes = self.order.len();
-        if self.allocation == Allocation::Static && planes > 1 {
+        if self.binds_pages && planes > 1 {
             return None;
         }
         let turn = self.next_turn(None, 0);
@@ -273,12 +370,6 @@ impl Planes {
         }
         self.cleaner.audit(&self.all, violations);
     }
-}
-
-/// The place in turn after this one.
-#[inline(always)]
-fn after(place: usize, planes: usize) -> u32 {
-    if place + 1 == planes { 0 } else { place as u32 + 1 }
 }
 
 /// As [`Planes::drop_copy`].

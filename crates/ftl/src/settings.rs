@@ -84,6 +84,10 @@ pub struct PlacementConfig {
     pub allocation: Allocation,
     /// The order in which planes take turns.
     pub order: AllocationOrder,
+    /// Number of NVM sets: the logical space is so many equal parts, in order, and each is on dies of its own, which cleaning never
+    /// leaves. Dies are dealt in the order of turns, so that sets share channels under `CWDP` and have their own under `WDCP`.
+    #[schemars(range(min = 1, max = 65535))]
+    pub sets: u32,
     /// Settings of the placement policies, each in a table named after it.
     #[serde(flatten)]
     pub policies: PlacementSettings,
@@ -103,6 +107,7 @@ impl Default for PlacementConfig {
             policy: PlacementName::Auto,
             allocation: Allocation::default(),
             order: AllocationOrder::default(),
+            sets: 1,
             policies: PlacementSettings::default(),
         }
     }

@@ -26,8 +26,9 @@
 //! block for a part of one.
 
 use crate::plane::{Plane, good_blocks};
+use crate::planes::held_by_all;
 use crate::schemes::SchemeContext;
-use crate::{Allocation, BlockPool, Flash, Violation};
+use crate::{BlockPool, Flash, Violation};
 use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Condition, PlaneId};
 use schemars::JsonSchema;
@@ -180,14 +181,8 @@ impl SlcContext {
             ));
         }
         // What the planes hold if the cache takes `own` blocks of each.
-        let holds = |own: u64| {
-            let room = |good: &u64| good.saturating_sub(own + reserved) * pages;
-            if context.placement.allocation == Allocation::Static {
-                good.iter().map(room).min().unwrap_or(0) * good.len() as u64
-            } else {
-                good.iter().map(room).sum()
-            }
-        };
+        let holds =
+            |own: u64| held_by_all(context, flash, |plane| good[plane as usize].saturating_sub(own + reserved) * pages);
         let (own, logical) = (self.own_blocks(least), u64::from(context.logical_pages));
         if own > 0 && holds(own) < logical && holds(1) >= logical {
             let most = (1..own).rev().find(|own| holds(*own) >= logical).unwrap_or(1);

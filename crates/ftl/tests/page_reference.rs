@@ -29,12 +29,11 @@ struct Reference {
     gc: GcSettings,
     placement: PlacementConfig,
     wear: WearSettings,
-    /// Planes in turn.
-    order: Vec<u32>,
-    turn: usize,
-    /// By plane: turns that it misses. Turns of this round, and the state of the draws.
+    /// By set: its planes in turn, whose turn it is, and the turns of this round.
+    sets: Vec<(Vec<u32>, usize, i64)>,
+    logical: u32,
+    /// By plane: turns that it misses. The state of the draws.
     misses: Vec<u32>,
-    turns: i64,
     drawn: u64,
     blocks: Vec<Block>,
     /// The open block of each plane for the host and for cleaning.
@@ -59,10 +58,14 @@ impl Reference {
             gc: gc.clone(),
             placement: placement.clone(),
             wear: wear.clone(),
-            order: placement.order.planes(&geometry, 1),
-            turn: 0,
+            sets: placement
+                .order
+                .planes(&geometry, 1)
+                .chunks((geometry.planes() / placement.sets) as usize)
+                .map(|planes| (planes.to_vec(), 0, 0))
+                .collect(),
+            logical,
             misses: vec![0; geometry.planes() as usize],
-            turns: 0,
             drawn: 1,
             blocks: (0..blocks).map(|at| Block { free: true, since: at as u64, ..Block::default() }).collect(),
             frontiers: vec![[None; 2]; geometry.planes() as usize],
@@ -95,17 +98,19 @@ impl Reference {
         if self.gc.invalidate == InvalidateOrder::BeforeGc {
             self.lies[lpn as usize] = None;
         }
+        let set = lpn as usize / (self.logical as usize).div_ceil(self.sets.len());
+        let planes = self.sets[set].0.len();
         let turn = match self.placement.allocation {
-            Allocation::Static => lpn as usize % self.order.len(),
+            Allocation::Static => lpn as usize % planes,
             Allocation::Dynamic => {
-                let turn = self.turn;
-                self.turn = (turn + 1) % self.order.len();
+                let turn = self.sets[set].1;
+                self.sets[set].1 = (turn + 1) % planes;
                 turn
             }
-            Allocation::ByRoom => self.turn_by_room(),
+            Allocation::ByRoom => self.turn_by_room(set),
         };
         // A plane that holds only valid pages is skipped.
-        let mut in_turn = self.order.clone();
+        let mut in_turn = self.sets[set].0.clone();
         in_turn.rotate_left(turn);
         let plane = in_turn
             .into_iter()
@@ -124,11 +129,11 @@ impl Reference {
     /// The next plane in turn that misses none. A round is a sixteenth of a block for each plane; after it, planes two blocks below the mean room
     /// miss turns for a block's pages, and if one is a sixteenth of a block below it, the next round begins with a plane that is drawn. A
     /// missed turn counts in its round.
-    fn turn_by_room(&mut self) -> usize {
+    fn turn_by_room(&mut self, set: usize) -> usize {
         loop {
-            let turn = self.turn;
-            self.turn = (turn + 1 + self.end_of_round()) % self.order.len();
-            let misses = &mut self.misses[self.order[turn] as usize];
+            let turn = self.sets[set].1;
+            self.sets[set].1 = (turn + 1 + self.end_of_round(set)) % self.sets[set].0.len();
+            let misses = &mut self.misses[self.sets[set].0[turn] as usize];
             if *misses == 0 {
                 return turn;
             }
@@ -136,20 +141,20 @@ impl Reference {
         }
     }
 
-    /// Counts a turn; the turns to leave out after it.
-    fn end_of_round(&mut self) -> usize {
-        let planes = self.order.len();
+    /// Counts a turn of a set; the turns to leave out after it.
+    fn end_of_round(&mut self, set: usize) -> usize {
+        let planes = self.sets[set].0.clone();
         let (pages, part) = (self.np() as i64, (self.np() as i64 / 16).max(1));
-        self.turns += 1;
-        if planes == 1 || self.turns < part * planes as i64 {
+        self.sets[set].2 += 1;
+        if planes.len() == 1 || self.sets[set].2 < part * planes.len() as i64 {
             return 0;
         }
-        self.turns = 0;
-        let rooms: Vec<i64> = (0..planes).map(|plane| self.room(plane)).collect();
-        let mean = rooms.iter().sum::<i64>().div_euclid(planes as i64);
-        for (plane, room) in rooms.iter().enumerate() {
-            if *room < mean - 2 * pages && self.misses[plane] == 0 {
-                self.misses[plane] = pages as u32;
+        self.sets[set].2 = 0;
+        let rooms: Vec<i64> = planes.iter().map(|plane| self.room(*plane as usize)).collect();
+        let mean = rooms.iter().sum::<i64>().div_euclid(planes.len() as i64);
+        for (plane, room) in planes.iter().zip(&rooms) {
+            if *room < mean - 2 * pages && self.misses[*plane as usize] == 0 {
+                self.misses[*plane as usize] = pages as u32;
             }
         }
         if rooms.iter().all(|room| *room >= mean - part) {
@@ -158,7 +163,7 @@ impl Reference {
         self.drawn ^= self.drawn << 13;
         self.drawn ^= self.drawn >> 7;
         self.drawn ^= self.drawn << 17;
-        1 + self.drawn as usize % (planes - 1)
+        1 + self.drawn as usize % (planes.len() - 1)
     }
 
     /// Cleans until the host's frontier has room; returns false after twice as many cleans as blocks without a gain.
@@ -304,9 +309,12 @@ fn page_mapping_agrees_with_the_reference_model() {
             invalidate: pick(rng, &[InvalidateOrder::AtProgram, InvalidateOrder::BeforeGc]),
             ..GcSettings::default()
         };
+        let allocation = pick(rng, &[Allocation::ByRoom, Allocation::Dynamic, Allocation::Static]);
+        let may_have_sets = allocation != Allocation::Static && geometry.dies() > 1;
         let placement = PlacementConfig {
             policy: pick(rng, &[PlacementName::Single, PlacementName::GcSeparate]),
-            allocation: pick(rng, &[Allocation::ByRoom, Allocation::Dynamic, Allocation::Static]),
+            allocation,
+            sets: if may_have_sets { pick(rng, &[1, geometry.dies() / 2, geometry.dies()]) } else { 1 },
             order: pick(rng, &["CWDP", "WCPD"]).parse().unwrap(),
             ..PlacementConfig::default()
         };

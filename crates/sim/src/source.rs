@@ -148,7 +148,12 @@ impl SourceSpec {
         self.open_with(target, None, seed)
     }
 
-    fn open_with(&self, target: &Target, zones: Option<ZonedTarget>, seed: Seed) -> Result<Source, OpenError> {
+    pub(crate) fn open_with(
+        &self,
+        target: &Target,
+        zones: Option<ZonedTarget>,
+        seed: Seed,
+    ) -> Result<Source, OpenError> {
         match self {
             Self::Trace(spec) => spec.open(target.logical_sectors),
             Self::Workload(spec) => {
@@ -171,7 +176,7 @@ impl SourceSpec {
                 })
             }
             Self::Tenants(spec) => {
-                let tenants = Box::new(spec.open_on(target, seed)?);
+                let tenants = Box::new(spec.open_on(target, zones, seed)?);
                 let texts: Vec<&str> = tenants.tenants().iter().map(|tenant| tenant.workload.as_str()).collect();
                 Ok(Source {
                     kept: Kept::Nothing,

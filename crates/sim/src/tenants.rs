@@ -17,7 +17,7 @@ use crate::source::{OpenError, Source, SourceSpec};
 use flashwright_block::{
     Completion, Interactive, Nanos, Next, Passes, Priority, Request, RequestSource, Seed, SourceError, Tag,
 };
-use flashwright_workload::generate::Target;
+use flashwright_workload::generate::{Target, ZonedTarget};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -102,11 +102,16 @@ pub(crate) fn outstanding(tenants: &[Tenant]) -> u32 {
 }
 
 impl TenantsSpec {
-    /// Opens the sources of the tenants, each on its namespace.
+    /// Opens the sources of the tenants, each on its namespace, which is of whole zones if there are any.
     ///
     /// # Errors
     /// [`OpenError`] with one line for the user.
-    pub(crate) fn open_on(&self, target: &Target, seed: Seed) -> Result<Tenants, OpenError> {
+    pub(crate) fn open_on(
+        &self,
+        target: &Target,
+        zones: Option<ZonedTarget>,
+        seed: Seed,
+    ) -> Result<Tenants, OpenError> {
         let names: Vec<String> = self.all.iter().enumerate().map(|(at, spec)| name(spec, at)).collect();
         let fail = |what: String| Err(OpenError::Tenants(what));
         if self.all.is_empty() || self.all.len() > TENANTS_MAX {
@@ -116,14 +121,15 @@ impl TenantsSpec {
             return fail(format!("tenants: found two of the name {twice:?}, expected a name of its own for each"));
         }
         let page_sectors = u64::from(target.page_sectors);
-        let namespaces = namespaces(&self.all, &names, target.logical_sectors / page_sectors)?;
+        let unit = zones.map_or(1, |zones| zones.size_sectors / page_sectors);
+        let namespaces = namespaces(&self.all, &names, target.logical_sectors / page_sectors, unit)?;
         let mut tenants = Vec::with_capacity(self.all.len());
         let mut queues = Vec::with_capacity(self.all.len());
         for (at, ((spec, name), (first_page, pages))) in self.all.iter().zip(names).zip(namespaces).enumerate() {
             let of_tenant = Target { logical_sectors: u64::from(pages) * page_sectors, ..*target };
             let source = spec
                 .source
-                .open_on(&of_tenant, seed_of(seed, at))
+                .open_with(&of_tenant, zones, seed_of(seed, at))
                 .map_err(|error| OpenError::Tenants(format!("tenant {name}: {error}")))?;
             let pace = match (spec.depth, spec.time_scale) {
                 (Some(depth), _) => Pace::Closed { depth },
@@ -174,9 +180,15 @@ fn seed_of(seed: Seed, at: usize) -> Seed {
     Seed(seed.0 ^ (at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// The first page and the pages of each namespace.
+/// The first page and the pages of each namespace, in whole units of so many pages.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)] // pages fit 32 bits
-fn namespaces(specs: &[TenantSpec], names: &[String], logical_pages: u64) -> Result<Vec<(u32, u32)>, OpenError> {
+fn namespaces(
+    specs: &[TenantSpec],
+    names: &[String],
+    logical_pages: u64,
+    unit: u64,
+) -> Result<Vec<(u32, u32)>, OpenError> {
+    let whole = |pages: u64| pages / unit * unit;
     let said = |spec: &TenantSpec| match spec.size {
         NamespaceSize::Rest => None,
         NamespaceSize::Share(share) => Some((logical_pages as f64 * share) as u64),
@@ -189,13 +201,18 @@ fn namespaces(specs: &[TenantSpec], names: &[String], logical_pages: u64) -> Res
             "tenants: found namespaces of {taken} pages in all, expected at most the {logical_pages} of the drive"
         )));
     };
-    let rest = left / open.max(1);
+    let rest = whole(left / open.max(1));
     let mut next = 0;
     let laid_out = specs.iter().zip(names).map(|(spec, name)| {
-        let pages = said(spec).unwrap_or(rest);
+        let pages = whole(said(spec).unwrap_or(rest));
         if pages == 0 {
+            let least = if unit == 1 {
+                "page, expected at least one".to_owned()
+            } else {
+                format!("whole zone, expected at least {unit}")
+            };
             return Err(OpenError::Tenants(format!(
-                "tenant {name}: found a namespace without a page, expected at least one of the drive's {logical_pages} pages"
+                "tenant {name}: found a namespace without a {least} of the drive's {logical_pages} pages"
             )));
         }
         let first = next;

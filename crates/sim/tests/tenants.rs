@@ -428,3 +428,26 @@ fn queues_of_a_drive_in_service_have_the_figures_of_tenants() {
         assert_eq!((queue.pages_read, queue.pages_written), (tenant.pages_read, tenant.pages_written));
     }
 }
+
+#[test]
+fn on_a_drive_with_zones_a_namespace_is_of_whole_zones() {
+    let config = config(&["ftl.scheme=zoned"]);
+    let mut all = mix(&["zones:writers=2,size=16KiB,depth=2", "zones:writers=1,write=0.5,depth=4", "uniform:write=0"]);
+    all[0].size = NamespaceSize::Share(0.5);
+    all[1].size = NamespaceSize::Pages(700);
+    let (run, found) = played(&config, &together(all.clone()), &options("auto", Some(8000)));
+    let zone = run.ssd().zone_layout().unwrap();
+    let tenants = &found.report.tenants;
+    assert!(tenants.iter().all(|tenant| tenant.pages.is_multiple_of(zone.size)), "{tenants:?}");
+    assert_eq!(tenants[1].pages, 700 / zone.size * zone.size);
+    // No page moves, whoever writes, so nobody pays for another.
+    assert_eq!(found.report.write_amplification, Some(1.0));
+    assert!(tenants[..2].iter().all(|tenant| tenant.write_amplification == Some(1.0)), "{tenants:?}");
+
+    all[1].size = NamespaceSize::Pages(u64::from(zone.size) - 1);
+    let error = begun(&config, &together(all.clone()), &options("empty", Some(10))).err().unwrap();
+    assert!(error.contains("tenant 2: found a namespace without a whole zone"), "{error}");
+    all[1] = tenant(generated("uniform:write=0.5"));
+    let error = begun(&config, &together(all), &options("empty", Some(10))).err().unwrap();
+    assert!(error.starts_with("tenant 2: "), "{error}");
+}

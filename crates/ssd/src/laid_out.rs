@@ -54,6 +54,17 @@ fn of_settings(config: &DriveConfig) -> Vec<SettingError> {
             ),
         });
     }
+    if config.placement.sets != 1 && !scheme.has_sets() {
+        problems.push(SettingError {
+            key: "placement.sets".to_owned(),
+            what: format!(
+                "found {}, but ftl.scheme = {:?} takes only 1; sets of dies work with {}",
+                config.placement.sets,
+                scheme.listed().name,
+                SchemeName::those(SchemeName::has_sets).join(", ")
+            ),
+        });
+    }
     if config.slc.cache != SlcCacheKind::None && !scheme.caches_in_slc() {
         problems.push(SettingError {
             key: "slc.cache".to_owned(),

@@ -17,6 +17,7 @@ mod power;
 mod queue;
 mod ram;
 mod schedules;
+mod sets;
 mod settings;
 mod shared_ram;
 mod slc;

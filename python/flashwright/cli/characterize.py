@@ -17,11 +17,11 @@ from flashwright.characterization.session import (
     plan,
 )
 from flashwright.characterization.session import characterize as carry_out
-from flashwright.cli import completion
 from flashwright.cli.options import add_options, open_target
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.cli.render.bill import asked, rows
+from flashwright.cli.settingsoption import settings_option
 from flashwright.cli.wear import WearOptions
 from flashwright.errors import WorkloadError
 from flashwright.probing.costs import Bill
@@ -117,13 +117,7 @@ class CharacterizeOptions:
     ] = "enterprise"
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="A setting of a sim: drive, such as capacity.utilization=0.8. Repeatable.",
-            rich_help_panel="The drive",
-        ),
+        settings_option("A setting of a sim: drive, such as capacity.utilization=0.8."),
     ] = None
     seed: Annotated[
         int,

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from flashwright.cli import completion
 from flashwright.cli.options import add_options
 from flashwright.cli.outputs import Json
 from flashwright.cli.render import errors, page, put_json, units
+from flashwright.cli.settingsoption import settings_option
 from flashwright.errors import ServeError
 from flashwright.serving.crash import CrashResult, CrashTest
 from flashwright.support.bars import Bar
@@ -54,13 +54,7 @@ def crash(
     ] = None,
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change a setting of the drive, such as recovery.ignores-flush=true. Repeatable.",
-            rich_help_panel="The drive",
-        ),
+        settings_option("Change a setting of the drive, such as recovery.ignores-flush=true."),
     ] = None,
     keep: Annotated[
         Path | None,

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from flashwright.cli import completion
 from flashwright.cli.render import page, units
+from flashwright.cli.settingsoption import settings_option
 from flashwright.drive.description import devices as bundled
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
@@ -24,13 +24,7 @@ def devices(
     ] = None,
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change a setting of it, such as gc.victim=fifo. Repeatable.",
-            rich_help_panel="The drive",
-        ),
+        settings_option("Change a setting of it, such as gc.victim=fifo."),
     ] = None,
 ) -> int:
     """List the bundled drives, or print one as TOML.

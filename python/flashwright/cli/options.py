@@ -14,6 +14,7 @@ from flashwright.cli import completion
 from flashwright.cli.outputs import OutputOptions, ResultOptions, SavingOptions
 from flashwright.cli.render import errors
 from flashwright.cli.runflags import RunFlags
+from flashwright.cli.settingsoption import settings_option
 from flashwright.cli.traceoptions import (
     ScaledTraceOptions,
     TimeScale,
@@ -103,13 +104,7 @@ class RunOptions(RunFlags, TraceOptions):
 
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change a setting of the drive, such as gc.victim=fifo. Repeatable.",
-            rich_help_panel="The drive",
-        ),
+        settings_option("Change a setting of the drive, such as gc.victim=fifo."),
     ] = None
     workload: Annotated[
         str | None,

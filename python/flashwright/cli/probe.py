@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from flashwright.cli import completion
 from flashwright.cli.options import add_options, open_target
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.cli.render import probe as render
 from flashwright.cli.render.bill import asked
+from flashwright.cli.settingsoption import settings_option
 from flashwright.cli.wear import WearOptions
 from flashwright.drive.findings import Finding
 from flashwright.endurance.lifetime import parse_size
@@ -162,13 +162,7 @@ class ProbeOptions:
     ] = False
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="A setting of a sim: drive. Repeatable.",
-            rich_help_panel="The drive",
-        ),
+        settings_option("A setting of a sim: drive."),
     ] = None
     seed: Annotated[
         int, typer.Option(metavar="N", help="Random seed.", rich_help_panel="Scope")

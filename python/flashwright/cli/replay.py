@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flashwright.cli import completion
 from flashwright.cli.options import (
     OLD,
     TimeScale,
@@ -19,6 +18,7 @@ from flashwright.cli.options import (
 )
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page, units
+from flashwright.cli.settingsoption import settings_option
 from flashwright.errors import WorkloadError
 from flashwright.simulation.replay import ReplayInterrupted, ReplayResult
 from flashwright.simulation.replay import expect_factor as _expect
@@ -99,12 +99,8 @@ class ReplayOptions(TraceOptions):
     ] = None
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change a setting of the host, such as host.deadline.fifo-batch=8, or of a sim: drive. Repeatable.",
-            rich_help_panel="The drive",
+        settings_option(
+            "Change a setting of the host, such as host.deadline.fifo-batch=8, or of a sim: drive."
         ),
     ] = None
     scheduler: Annotated[

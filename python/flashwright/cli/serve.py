@@ -15,6 +15,7 @@ from flashwright.cli.options import PolicyFiles, add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
 from flashwright.cli.servedcommand import ServedCommand
+from flashwright.cli.settingsoption import settings_option
 from flashwright.drive import policies
 from flashwright.errors import ServeError
 from flashwright.serving.server import IN_FLIGHT_MAX, Served
@@ -172,12 +173,8 @@ def serve(
     ] = None,
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change a setting of the drive, such as gc.victim=fifo; with --before, of the host. Repeatable.",
-            rich_help_panel="The drive",
+        settings_option(
+            "Change a setting of the drive, such as gc.victim=fifo; with --before, of the host."
         ),
     ] = None,
     precondition: Annotated[

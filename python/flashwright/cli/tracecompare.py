@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flashwright._core import __version__
-from flashwright.cli import completion
 from flashwright.cli.options import ScaledTraceOptions, add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import Shown, errors, page, put_json, put_page, units
+from flashwright.cli.settingsoption import settings_option
 from flashwright.errors import WorkloadError
 from flashwright.report import text
 from flashwright.simulation.warnings import gathered, gathered_json
@@ -67,13 +67,7 @@ def compare(
     ] = None,
     set: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change a setting of the drive. Repeatable.",
-            rich_help_panel="The drive",
-        ),
+        settings_option("Change a setting of the drive."),
     ] = None,
     precondition: Annotated[
         str | None,

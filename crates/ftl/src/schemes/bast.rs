@@ -419,18 +419,13 @@ impl Bast {
             self.data[owner as usize] = target;
             let merges = &mut self.figures.merges;
             merges.full += 1;
-            merges.full_by_data_blocks.resize(2, 0);
-            merges.full_by_data_blocks[1] += 1;
+            merges.count_reclaim(1);
         }
         self.figures.log_pages_used += u64::from(written);
         self.drop_log(slot);
-        if data != NONE {
-            flash.invalidate_block(BlockId(data));
-            self.erased.release(BlockId(data), Cause::Merge, flash);
-        }
+        self.erased.take_back(data, flash);
         if !in_order {
-            flash.invalidate_block(log);
-            self.erased.release(log, Cause::Merge, flash);
+            self.erased.take_back(log.0, flash);
         }
         Ok(())
     }

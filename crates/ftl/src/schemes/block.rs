@@ -182,8 +182,7 @@ impl BlockMap {
         if old != NONE {
             self.rewrites += 1;
             self.pages_copied += u64::from(copied);
-            flash.invalidate_block(BlockId(old));
-            self.erased.release(BlockId(old), Cause::Merge, flash);
+            self.erased.take_back(old, flash);
         }
         Ok(())
     }

@@ -38,13 +38,13 @@ use super::{BuildScheme, Reserve, SINGLE_KEEPS_FEWER, SchemeContext};
 use crate::cleaner::Cleaner;
 use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::good_blocks;
-use crate::planes::Planes;
+use crate::planes::{Planes, held_by_all};
 use crate::policies::map_cache::MapCacheContext;
 use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::{
-    Allocation, Cause, CleansInSteps, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace,
-    Progress, SchemeFigures, VictimName, Violation,
+    Cause, CleansInSteps, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace, Progress,
+    SchemeFigures, VictimName, Violation,
 };
 use cleaning::Listed;
 use flashwright_block::Nanos;
@@ -163,12 +163,7 @@ impl BuildScheme for Dftl {
         let usable = |reserved: u64| {
             let good = |plane| good_blocks(flash, PlaneId(plane));
             let room = |plane| good(plane).saturating_sub(reserved) * u64::from(geometry.pages_per_block());
-            if context.placement.allocation == Allocation::Static {
-                // Every plane gets an equal share, regardless of its room.
-                (0..geometry.planes()).map(room).min().unwrap_or(0) * planes
-            } else {
-                (0..geometry.planes()).map(room).sum()
-            }
+            held_by_all(context, flash, room)
         };
         // The distribution of translation pages over planes is not fixed: one plane may collect all of them, or at
         // least many more than its share.

@@ -412,18 +412,8 @@ impl Fast {
         self.figures.reclaims += 1;
         self.figures.reclaimed_pages_valid += valid;
         self.figures.reclaimed_dead += u64::from(valid == 0);
-        self.count_data_blocks(data_blocks);
+        self.figures.merges.count_reclaim(data_blocks);
         Ok(())
-    }
-
-    /// Counts a log that was reclaimed by merging this many logical blocks: 0 if a random log had no current page, 1 by
-    /// rule 4.
-    fn count_data_blocks(&mut self, data_blocks: usize) {
-        let histogram = &mut self.figures.merges.full_by_data_blocks;
-        if histogram.len() <= data_blocks {
-            histogram.resize(data_blocks + 1, 0);
-        }
-        histogram[data_blocks] += 1;
     }
 
     /// Retires the sequential log: missing pages are copied into it, or written if the host provides them (rule 3), and
@@ -433,7 +423,7 @@ impl Fast {
         let (next, per_block) = (flash.nand().next_page(block), self.logical.per_block());
         self.gather_and_move(owner, block, next..per_block, host, None, flash);
         let old = std::mem::replace(&mut self.data[owner as usize], block.0);
-        self.retire_data(old, flash);
+        self.erased.take_back(old, flash);
         let kind = if next == per_block { &mut self.figures.merges.switch } else { &mut self.figures.merges.partial };
         *kind += 1;
     }
@@ -445,11 +435,10 @@ impl Fast {
         let sequential = self.sequential.take_if(|log| log.owner == lbn).map(|log| log.block);
         self.gather_and_move(lbn, target, 0..self.logical.per_block(), host, sequential, flash);
         let old = std::mem::replace(&mut self.data[lbn as usize], target.0);
-        self.retire_data(old, flash);
+        self.erased.take_back(old, flash);
         if let Some(log) = sequential {
-            flash.invalidate_block(log);
-            self.erased.release(log, Cause::Merge, flash);
-            self.count_data_blocks(1);
+            self.erased.take_back(log.0, flash);
+            self.figures.merges.count_reclaim(1);
         }
         self.figures.merges.full += 1;
         Ok(())
@@ -490,14 +479,6 @@ impl Fast {
         }
     }
 
-    /// Releases a data block whose pages were merged elsewhere.
-    fn retire_data(&mut self, block: u32, flash: &mut Flash) {
-        if block != NONE {
-            flash.invalidate_block(BlockId(block));
-            self.erased.release(BlockId(block), Cause::Merge, flash);
-        }
-    }
-
     /// The copy of a page in the sequential log.
     #[inline(always)]
     fn in_sequential(&self, lbn: u32, offset: u32, flash: &Flash) -> Option<Ppn> {
@@ -522,23 +503,8 @@ impl Fast {
     }
 
     fn audit_random(&self, flash: &Flash, violations: &mut Vec<Violation>) {
-        let valid: u64 = self.random.iter().map(|block| u64::from(flash.pages_valid(*block))).sum();
-        let counted: u64 = self.in_random.iter().map(|pages| u64::from(*pages)).sum();
-        if valid != self.map.len() as u64 || counted != valid {
-            violations.push(Violation(format!(
-                "random logs hold {valid} current pages, their map {}, logical blocks count {counted}",
-                self.map.len()
-            )));
-        }
-        for (lpn, ppn) in self.map.iter() {
-            if !flash.is_valid(ppn)
-                || flash.nand().spare(ppn) != Some(lpn)
-                || !self.random.contains(&flash.geometry().block_of(ppn))
-            {
-                violations
-                    .push(Violation(format!("the log map sends lpn {} to page {}, which is not it", lpn.0, ppn.0)));
-            }
-        }
+        let covers = |block| self.random.contains(&block);
+        self.map.audit(self.random.iter().copied(), &self.in_random, covers, flash, violations);
         if self.random.len() + 1 > self.log_blocks as usize {
             violations.push(Violation(format!("{} random logs of {} in all", self.random.len(), self.log_blocks)));
         }

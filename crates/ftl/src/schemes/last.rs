@@ -472,7 +472,7 @@ impl Last {
         let full = self.figures.merges.full;
         self.retire_uncounted(slot, flash)?;
         if self.figures.merges.full > full {
-            self.count_data_blocks(1);
+            self.figures.merges.count_reclaim(1);
         }
         Ok(())
     }
@@ -492,7 +492,7 @@ impl Last {
                 self.close_sequential(slot);
                 self.gather_and_move(owner, block, next..per_block, None, flash);
                 let old = std::mem::replace(&mut self.data[owner as usize], block.0);
-                self.retire_data(old, flash);
+                self.erased.take_back(old, flash);
                 let merges = &mut self.figures.merges;
                 let kind = if next == per_block { &mut merges.switch } else { &mut merges.partial };
                 *kind += 1;
@@ -508,10 +508,9 @@ impl Last {
         let sequential = (slot != NONE).then(|| self.close_sequential(slot));
         self.gather_and_move(lbn, target, 0..self.logical.per_block(), sequential, flash);
         let old = std::mem::replace(&mut self.data[lbn as usize], target.0);
-        self.retire_data(old, flash);
+        self.erased.take_back(old, flash);
         if let Some(log) = sequential {
-            flash.invalidate_block(log);
-            self.erased.release(log, Cause::Merge, flash);
+            self.erased.take_back(log.0, flash);
         }
         self.figures.merges.full += 1;
         Ok(())
@@ -546,14 +545,6 @@ impl Last {
             self.leave_random(page, lbn, flash);
         }
         self.leaving = leaving;
-    }
-
-    /// Releases a data block whose pages were merged elsewhere.
-    fn retire_data(&mut self, block: u32, flash: &mut Flash) {
-        if block != NONE {
-            flash.invalidate_block(BlockId(block));
-            self.erased.release(BlockId(block), Cause::Merge, flash);
-        }
     }
 
     /// Appends a page to the open log of a partition.
@@ -707,16 +698,8 @@ impl Last {
         self.figures.reclaims += 1;
         self.figures.reclaimed_pages_valid += valid;
         self.figures.reclaimed_dead += u64::from(valid == 0);
-        self.count_data_blocks(data_blocks);
+        self.figures.merges.count_reclaim(data_blocks);
         Ok(())
-    }
-
-    fn count_data_blocks(&mut self, data_blocks: usize) {
-        let histogram = &mut self.figures.merges.full_by_data_blocks;
-        if histogram.len() <= data_blocks {
-            histogram.resize(data_blocks + 1, 0);
-        }
-        histogram[data_blocks] += 1;
     }
 
     /// The copy of a page in the sequential log of its block.
@@ -774,21 +757,8 @@ impl Last {
 
     fn audit_random(&self, flash: &Flash, violations: &mut Vec<Violation>) {
         let in_use = || self.random.iter().filter(|log| log.block != NONE);
-        let valid: u64 = in_use().map(|log| u64::from(flash.pages_valid(BlockId(log.block)))).sum();
-        let counted: u64 = self.in_random.iter().map(|pages| u64::from(*pages)).sum();
-        if valid != self.map.len() as u64 || counted != valid {
-            violations.push(Violation(format!(
-                "random logs hold {valid} current pages, their map {}, logical blocks count {counted}",
-                self.map.len()
-            )));
-        }
-        for (lpn, ppn) in self.map.iter() {
-            let log = self.random_of[flash.geometry().block_of(ppn).index()];
-            if !flash.is_valid(ppn) || flash.nand().spare(ppn) != Some(lpn) || log == NONE {
-                violations
-                    .push(Violation(format!("the log map sends lpn {} to page {}, which is not it", lpn.0, ppn.0)));
-            }
-        }
+        let covers = |block: BlockId| self.random_of[block.index()] != NONE;
+        self.map.audit(in_use().map(|log| BlockId(log.block)), &self.in_random, covers, flash, violations);
         if in_use().count() + self.random_unused.len() != self.random.len()
             || self.partitions[HOT].used > self.counts.hot_max
         {

@@ -154,6 +154,8 @@ pub trait BuildScheme: Sized {
     const CLEANS_IN_STEPS: bool = false;
     /// Whether it can have an SLC cache.
     const CACHES_IN_SLC: bool = false;
+    /// Whether it can keep parts of the logical space on dies of their own.
+    const HAS_SETS: bool = false;
     /// Whether it programs the pages of a block one after the other, as chips need whose commands program several.
     const FILLS_IN_ORDER: bool = Self::ASKS_POLICIES;
     /// Whether it takes writes in a certain order only, so that nothing before it may keep or reorder them.
@@ -306,6 +308,11 @@ macro_rules! dispatch {
             #[must_use]
             pub fn levels_wear(self) -> bool {
                 match self { $(SchemeName::$name => $scheme::LEVELS_WEAR,)+ }
+            }
+            /// See [`BuildScheme::HAS_SETS`].
+            #[must_use]
+            pub fn has_sets(self) -> bool {
+                match self { $(SchemeName::$name => $scheme::HAS_SETS,)+ }
             }
             /// See [`BuildScheme::ASKS_POLICIES`].
             #[must_use]

@@ -11,13 +11,13 @@ use super::{BuildScheme, Reserve, SINGLE_KEEPS_FEWER, SchemeContext};
 use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages_by_stream};
 use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::{Plane, good_blocks};
-use crate::planes::Planes;
+use crate::planes::{Planes, held_by_all, sets_problem};
 use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::registry::NoSettings;
 use crate::{
-    Allocation, Cause, CleansInSteps, Flash, Ftl, InvalidateOrder, LpnRun, MapSize, OutOfSpace, Progress,
-    SchemeFigures, ServesRam, Violation, Watch, write_runs,
+    Cause, CleansInSteps, Flash, Ftl, InvalidateOrder, LpnRun, MapSize, OutOfSpace, Progress, SchemeFigures, ServesRam,
+    Violation, Watch, write_runs,
 };
 use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Lpn, PlaneId, Ppn, prefetch, table};
@@ -44,6 +44,7 @@ impl BuildScheme for PageMap {
     const ASKS_POLICIES: bool = true;
     const CLEANS_IN_STEPS: bool = true;
     const CACHES_IN_SLC: bool = true;
+    const HAS_SETS: bool = true;
     const TAKES_CHECKPOINTS: bool = true;
     type Settings = NoSettings;
 
@@ -52,6 +53,10 @@ impl BuildScheme for PageMap {
         let reserved = reserved(context, flash);
         let (kept, _) = limits(context);
         let mut problems = context.policy_problems(context.streams(flash), flash);
+        if let Some(problem) = sets_problem(context, flash) {
+            problems.push(problem);
+            return problems; // capacity depends on them
+        }
         let slc_problems = context.slc.map_or(Vec::new(), |slc| slc.problems(context, reserved, flash));
         if !slc_problems.is_empty() {
             problems.extend(slc_problems);
@@ -64,12 +69,7 @@ impl BuildScheme for PageMap {
                 let good = good - context.slc.map_or(0, |slc| slc.own_blocks(good));
                 good.saturating_sub(reserved) * u64::from(geometry.pages_per_block())
             };
-            if context.placement.allocation == Allocation::Static {
-                // Every plane gets an equal share, regardless of its room.
-                (0..geometry.planes()).map(room).min().unwrap_or(0) * u64::from(geometry.planes())
-            } else {
-                (0..geometry.planes()).map(room).sum()
-            }
+            held_by_all(context, flash, room)
         };
         let (fits, logical) = (usable(reserved), u64::from(context.logical_pages));
         if logical > fits {

@@ -351,8 +351,7 @@ impl Replacement {
         while unit != NONE {
             let follower = std::mem::replace(&mut self.follower[unit as usize], NONE);
             if Some(BlockId(unit)) != target {
-                flash.invalidate_block(BlockId(unit));
-                self.erased.release(BlockId(unit), Cause::Merge, flash);
+                self.erased.take_back(unit, flash);
             }
             unit = follower;
         }

@@ -200,5 +200,8 @@ pub(super) fn lays_out(ssd: &Ssd) -> Result<(), String> {
         let expected = "\"auto\", \"single\" or \"gc-separate\"";
         return Err(told("placement.policy", config.placement.policy.listed().name, expected));
     }
+    if config.placement.sets > 1 {
+        return Err(format!("placement.sets = {}, expected 1", config.placement.sets));
+    }
     Ok(())
 }

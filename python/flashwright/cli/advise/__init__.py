@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from flashwright.advice.host import host_advice, profile_of_model
-from flashwright.cli import completion
 from flashwright.cli.advise.hosts import host_alone_advice, read_profile
 from flashwright.cli.advise.options import BothOptions, HostOptions, SpaceOptions
 from flashwright.cli.advise.placements import PlacementOptions, by_handles
@@ -15,6 +14,7 @@ from flashwright.cli.advise.spaces import by_runs
 from flashwright.cli.help import Command, Group
 from flashwright.cli.options import LeftOut, RunOptions, add_options
 from flashwright.cli.outputs import ResultOptions
+from flashwright.cli.settingsoption import settings_option
 from flashwright.errors import WorkloadError
 from flashwright.simulation.ssd import Ssd
 
@@ -86,13 +86,7 @@ def host(
     output: ResultOptions,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change a setting of a drive that is no profile. Repeatable.",
-            rich_help_panel="The drive",
-        ),
+        settings_option("Change a setting of a drive that is no profile."),
     ] = None,
 ) -> int:
     """Say what a drive's host should do: requests, queue, scheduler, layout.

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from flashwright._core import __version__
-from flashwright.cli import completion
 from flashwright.cli.options import add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import page, put_json, put_page, units
+from flashwright.cli.settingsoption import settings_option
 from flashwright.endurance import lifetime as life
 from flashwright.endurance.pages import decimal, formula_page
 from flashwright.errors import ConfigError, WorkloadError
@@ -90,13 +90,7 @@ def formula(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            autocompletion=completion.settings,
-            help="Change a setting of DEVICE, such as wear.pe-cycles-max=3000. Repeatable.",
-            rich_help_panel="The drive",
-        ),
+        settings_option("Change a setting of DEVICE, such as wear.pe-cycles-max=3000."),
     ] = None,
 ) -> int:
     """Say by formula how much a drive takes, and what is left after some of it: Equation 1 of Hu et al. (2012)."""
