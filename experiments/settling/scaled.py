@@ -27,7 +27,8 @@ from flashwright.simulation.run import Run, RunSettings
 TOLERANCE = 0.03
 STARTS = {"fill": "workload", "copy": "workload:scaled"}
 COLUMNS = (
-    "set", "seed", "family", "victim", "utilization", "workload", "start", "verdict", "write_amplification", "low", "high",
+    "set", "seed", "family", "victim", "utilization", "workload", "start", "verdict", "write_amplification",
+    "low", "high",
     "capacities", "small_capacities", "times_smaller", "cpu_s", "long_write_amplification",
 )  # fmt: skip
 
@@ -45,7 +46,12 @@ def cases() -> Iterator[tuple[str, Case]]:
 def play(case: Case, start: str, requests: int | None) -> tuple[dict[str, Any], float]:
     """The figures of a run, and the processor time that it took."""
     ssd = case.ssd().precondition(start)
-    run = Run.create(ssd.toml, start, case.source(), RunSettings(seed=case.seed, requests=requests, **case.options))
+    run = Run.create(
+        ssd.toml,
+        start,
+        case.source(),
+        RunSettings(seed=case.seed, requests=requests, **case.options),
+    )
     began = time.process_time()
     while not run.step(50_000):
         if start == "workload:scaled" and _is_refused(run):
@@ -103,8 +109,16 @@ def told(rows: list[dict[str, Any]]) -> Iterator[str]:
     for start in STARTS:
         own = [row for row in rows if row["start"] == start]
         settled = [row for row in own if row["verdict"] == "settled"]
-        wrong = [row for row in settled if abs(float(row["write_amplification"]) / float(row["long_write_amplification"]) - 1) > TOLERANCE]
-        held = [float(row["low"]) <= float(row["long_write_amplification"]) <= float(row["high"]) for row in settled]
+        wrong = [
+            row
+            for row in settled
+            if abs(float(row["write_amplification"]) / float(row["long_write_amplification"]) - 1)
+            > TOLERANCE
+        ]
+        held = [
+            float(row["low"]) <= float(row["long_write_amplification"]) <= float(row["high"])
+            for row in settled
+        ]
         capacities = statistics.median(float(row["capacities"]) for row in own)
         yield (
             f"{start}  {len(own)}  {dict(Counter(row['verdict'] for row in own))}  {len(wrong)}  "
@@ -114,7 +128,9 @@ def told(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 def main() -> None:
     """Play cases until there are enough or the time is up, and print what was found."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--csv", type=Path, default=Path("scaled.csv"))
@@ -130,7 +146,13 @@ def main() -> None:
                 found = judged(name, case)
             except FlashwrightError:
                 continue
-            writer.writerows({key: f"{row[key]:.6g}" if isinstance(row[key], float) else row[key] for key in COLUMNS} for row in found)
+            writer.writerows(
+                {
+                    key: f"{row[key]:.6g}" if isinstance(row[key], float) else row[key]
+                    for key in COLUMNS
+                }
+                for row in found
+            )
             file.flush()
             rows += found
     print("\n".join(told(rows)))

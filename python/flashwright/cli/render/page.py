@@ -236,7 +236,8 @@ def precondition(done: Mapping[str, Any]) -> str:
         text += (
             f"; a fill in order, since {small['refused']}"
             if small["refused"] is not None
-            else f"; a copy of a drive {small['times_smaller']:.3g} times smaller after {small['capacities']:.2f} capacities"
+            else f"; a copy of a drive {small['times_smaller']:.3g} times smaller "
+            f"after {small['capacities']:.2f} capacities"
         )
     if (by := done.get("workload")) is not None:
         times = f", {units.count(by['passes'])} passes" if by["passes"] else ""
