@@ -71,8 +71,8 @@ OPTIONS: list[tuple[Sequence[str], str]] = [
     (
         ["--workload", "uniform", "--precondition", "full"],
         'error: --precondition: found "full", expected auto, workload, empty, sequential, random or steady; '
-        "workload and random take :capacities=N with N of 1 or more, and steady takes :laid-out\n"
-        + WORKLOADS_HINT,
+        "workload and random take :capacities=N with N of 1 or more, workload takes :scaled, "
+        "and steady takes :laid-out\n" + WORKLOADS_HINT,
     ),
     (
         ["--workload", "uniform", "--window", "10"],

@@ -31,8 +31,8 @@ pub use queue::{Arbiter, ByDirection, DriverQueue, Places, Shared, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};
 pub use request::{
-    Completion, Effects, Interactive, Next, Passes, Priority, Request, RequestClass, RequestKind, RequestSource,
-    SECTOR_BYTES, SourceError,
+    Completion, Effects, Interactive, Next, Passes, Popularity, Priority, Request, RequestClass, RequestKind,
+    RequestSource, SECTOR_BYTES, SourceError,
 };
 pub use system::system_says;
 pub use units::{Bytes, Nanos, TIME_MAX, UnitError, grouped, read_share};

@@ -1,9 +1,11 @@
 //! Requests, completions, and where requests come from.
 
-use crate::{IoError, Nanos, Tag};
+use crate::{IoError, Nanos, Rng, Tag};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
 use std::ops::{Add, AddAssign};
+use std::sync::Arc;
 
 /// The unit of addresses of block devices.
 pub const SECTOR_BYTES: u64 = 512;
@@ -316,10 +318,28 @@ pub trait RequestSource {
         None
     }
 
+    /// How often its places are written, if that is known by construction and each request is of one place.
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        None
+    }
+
     /// The source's own counts, by name; none for sources that only return requests.
     fn figures(&self) -> Option<Vec<(&'static str, f64)>> {
         None
     }
+}
+
+/// The places that a source writes, ranked by how often: rank 0 is written most often, and equally popular places have ranks side
+/// by side. Writes are independent of each other.
+pub trait Popularity: Debug + Send + Sync {
+    /// Places: ranks are below this.
+    fn places(&self) -> u64;
+    /// Sectors of a place, from one to the next. Together the places are as many sectors from the first of the drive on.
+    fn sectors(&self) -> u64;
+    /// Draws the rank of a write.
+    fn draw(&self, rng: &mut Rng) -> u64;
+    /// The place of a rank, counted from the start of the drive.
+    fn place(&self, rank: u64) -> u64;
 }
 
 /// A workload that reacts to the device: programs that wait for data they read. The player asks it for its next step

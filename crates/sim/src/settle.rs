@@ -31,6 +31,10 @@ pub const TOLERANCE: f64 = 0.02;
 const TOLERANCE_KEPT: f64 = 0.03;
 /// Mean erases per block since the workload began, below which no drive counts as settled.
 pub const ERASES_PER_BLOCK_MIN: f64 = 2.0;
+/// Capacities of host writes since the workload began, below which no drive counts as settled that began as a copy of a small one. What
+/// is left of the copy's error is small, up to 2 % of write amplification, and goes while pages that are seldom written are written
+/// again: a shorter history lies within it and shows no drift.
+const CAPACITIES_MIN_OF_COPY: u64 = 3;
 /// Mean erases of the blocks that were erased at all, over the last three quarters of the history, from which on passes of a trace
 /// that move no page count as settled. Where blocks take turns, more than one means that all have had theirs; half as many again
 /// leaves room for less strict orders (`experiments/settling/passes.py`).
@@ -107,6 +111,8 @@ pub struct DriveFacts {
     pub levels_wear: bool,
     /// Whether a cache of other blocks takes writes first.
     pub has_cache: bool,
+    /// Whether it began as a copy of a small drive.
+    pub is_copy: bool,
 }
 
 /// Windows of one phase of the run, in order; neighbours are joined when there are too many.
@@ -152,6 +158,8 @@ pub struct History {
     blocks_erased: Option<u64>,
     levels_wear: bool,
     has_cache: bool,
+    /// Host pages since the workload began, below which the history is too short.
+    host_pages_min: u64,
     /// Whether the rule was met before measuring.
     has_held: bool,
 }
@@ -232,7 +240,7 @@ impl History {
     /// A history that begins with the workload.
     #[must_use]
     pub fn new(now: Totals, drive: DriveFacts) -> Self {
-        let DriveFacts { logical_pages, blocks, pages_per_block, levels_wear, has_cache } = drive;
+        let DriveFacts { logical_pages, blocks, pages_per_block, levels_wear, has_cache, is_copy } = drive;
         let narrowest = u64::from(logical_pages / 4096).max(1);
         let stretch = Stretch { rows: Vec::new(), width: narrowest };
         Self {
@@ -250,6 +258,7 @@ impl History {
             blocks_erased: None,
             levels_wear,
             has_cache,
+            host_pages_min: if is_copy { CAPACITIES_MIN_OF_COPY * u64::from(logical_pages) } else { 0 },
             has_held: false,
         }
     }
@@ -377,6 +386,8 @@ impl History {
         let wear_waits = self.levels_wear && rows.iter().all(|row| row.wear_programs == 0);
         let why_not = if erases < ERASES_PER_BLOCK_MIN && !self.passes_move_nothing(rows, 0.25 * total) {
             "few-erases"
+        } else if total < self.host_pages_min as f64 {
+            "few-pages"
         } else if early.1 > tolerance || late.1 > tolerance {
             if early.0.max(late.0) > tolerance { "drift" } else { "noise" }
         } else if wear_waits {
@@ -578,6 +589,10 @@ impl History {
                 "blocks were erased {} times on average; below {ERASES_PER_BLOCK_MIN} the figures still depend on the initial state",
                 two_digits(erases_per_block)
             ),
+            "few-pages" => format!(
+                "fewer than {CAPACITIES_MIN_OF_COPY} capacities were written; below that the figures still depend on the small drive that \
+                 this one began as a copy of"
+            ),
             "drift" => {
                 format!("write amplification still changes: by {:.1} % while the history doubled", 100.0 * judged.drift)
             }
@@ -711,8 +726,14 @@ mod tests {
 
     /// The history of a drive of so many blocks of 1,000 pages before its first window.
     fn started(blocks: u32, levels_wear: bool) -> History {
-        let drive =
-            DriveFacts { logical_pages: 4_096_000, blocks, pages_per_block: 1000, levels_wear, has_cache: false };
+        let drive = DriveFacts {
+            logical_pages: 4_096_000,
+            blocks,
+            pages_per_block: 1000,
+            levels_wear,
+            has_cache: false,
+            is_copy: false,
+        };
         History::new(Totals::default(), drive)
     }
 

@@ -10,9 +10,11 @@
 
 mod live;
 mod live_image;
+mod scaled;
 mod shared;
 
 pub use live::{LiveRun, mounted_json};
+pub use scaled::ScaledStart;
 pub use shared::Preconditioned;
 
 use crate::conditioning::{Conditioning, Search, totals};
@@ -164,6 +166,8 @@ pub struct Simulation {
     origin: Origin,
     machine: Machine,
     preconditioning: Preconditioning,
+    /// The drive that the run's own is to be a copy of, until it has settled.
+    small: Option<Box<scaled::SmallDrive>>,
     conditioning: Option<Conditioning>,
     history: Option<History>,
     player: Option<Player>,
@@ -198,7 +202,7 @@ impl Simulation {
         }
         let preconditioning = Preconditioning::new(settings.precondition, &ssd, settings.seed)?;
         let conditioning = match settings.precondition {
-            Precondition::Workload { capacities } => Some(Conditioning::new(capacities, ssd.logical_pages())),
+            Precondition::Workload { capacities, .. } => Some(Conditioning::new(capacities, ssd.logical_pages())),
             _ => None,
         };
         Ok(Self {
@@ -206,6 +210,7 @@ impl Simulation {
             settings,
             origin: Origin::default(),
             preconditioning,
+            small: None,
             conditioning,
             history: None,
             player: None,
@@ -357,7 +362,8 @@ impl Simulation {
         let requests = self.player.as_ref().map_or(0, Player::submitted);
         let (done, total, share) = match self.phase {
             Phase::Precondition => {
-                let (done, total) = self.preconditioning.progress();
+                let of_small = self.small.as_ref().map(|small| small.progress());
+                let (done, total) = of_small.unwrap_or_else(|| self.preconditioning.progress());
                 (done, Some(total), None)
             }
             Phase::Settling => match (&self.conditioning, &self.history) {
@@ -389,7 +395,11 @@ impl Simulation {
         let started = seconds(ClockId::ThreadCPUTime);
         let is_run = matches!(self.phase, Phase::Warmup | Phase::Measured);
         let result = match self.phase {
-            Phase::Precondition => self.step_precondition(budget),
+            Phase::Precondition => match self.step_scaled(source, budget) {
+                Ok(true) => self.step_precondition(budget),
+                Ok(false) => Ok(()),
+                Err(error) => Err(error),
+            },
             Phase::Settling => self.step_settling(source, budget),
             Phase::Warmup => self.step_warmup(source, budget),
             Phase::Measured => self.step_measured(source, budget),
@@ -433,6 +443,7 @@ impl Simulation {
             pages_per_block: geometry.pages_per_block(),
             levels_wear: ssd.levels_wear(),
             has_cache: ssd.config().slc.cache != SlcCacheKind::None,
+            is_copy: self.preconditioning.scaled().is_some_and(|start| start.refused.is_none()),
         };
         self.history = Some(History::new(totals(&self.machine), drive));
         let settles = self.conditioning.is_some();

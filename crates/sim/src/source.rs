@@ -3,7 +3,7 @@
 use crate::player::Pace;
 use crate::tenants::{Tenant, Tenants, TenantsSpec};
 use crate::warnings::{Origin, Warning, percent};
-use flashwright_block::{Interactive, Nanos, Passes, Request, RequestSource, Seed, SourceError};
+use flashwright_block::{Interactive, Nanos, Passes, Popularity, Request, RequestSource, Seed, SourceError};
 use flashwright_ssd::Ssd;
 use flashwright_workload::generate::{self, SpecError, Target, WorkloadSpec, ZonedTarget};
 use flashwright_workload::trace::{
@@ -11,6 +11,7 @@ use flashwright_workload::trace::{
     WRAPPED_MAX,
 };
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What to play.
 #[derive(Clone, Debug)]
@@ -445,6 +446,12 @@ impl RequestSource for Source {
             Kind::Trace(_) => None,
             Kind::Generated(source) => source.interactive(),
             Kind::Tenants(tenants) => tenants.interactive(),
+        }
+    }
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        match &self.kind {
+            Kind::Trace(_) | Kind::Tenants(_) => None,
+            Kind::Generated(source) => source.popularity(),
         }
     }
     fn figures(&self) -> Option<Vec<(&'static str, f64)>> {

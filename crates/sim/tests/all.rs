@@ -7,6 +7,7 @@ mod laid_out;
 mod lifetime;
 mod measured;
 mod replay;
+mod scaled;
 mod seeds;
 mod settling;
 mod sharing;

@@ -53,6 +53,7 @@ const STREAMS: &[(&str, Shown)] = &[
     ("model.segments", In("crates/workload/tests/model_sequence.rs", "a_round_plays_each_request_once_in_segments")),
     ("postmark", By(|seed| program(Postmark::new(postmark(), seed), Seed(1)))),
     ("precondition", By(preconditioned)),
+    ("precondition.small", In("crates/sim/tests/scaled.rs", "the_small_drive_draws_by_the_seed")),
     ("ram.manager", In("tests/python/test_policies_in_python.py", "test_a_buffer_policy_draws_by_the_seed")),
     ("repeated disk data", In("crates/disk/src/noise.rs", "what_repeats_depends_on_the_seed_alone")),
     ("wear.factory-bad", By(|seed| worked(&["wear.factory-bad=0.05"], seed))),

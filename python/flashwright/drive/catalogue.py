@@ -39,6 +39,12 @@ _PRECONDITIONS = (
         "it; gives up after capacities=64",
         ("capacities",),
     ),
+    Item(
+        "workload:scaled",
+        "workload, but a drive with a few dozen blocks a plane settles first, and this one begins as a larger copy "
+        "of it in place of the fill; page mapping under uniform, zipf, hot-cold and pareto over the whole drive, else "
+        "as workload",
+    ),
     Item("auto", "workload where that can be played in advance, else sequential"),
     Item("sequential", "the whole logical space once, in order: full, but not settled"),
     Item(

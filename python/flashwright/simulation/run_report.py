@@ -19,6 +19,8 @@ class Precondition(TypedDict):
     """Pages that the fill wrote. Counts no pages that the workload wrote while it preconditioned the drive."""
     workload: Settling | None
     """The workload as preconditioning. Null unless `spec` is `workload`."""
+    scaled: ScaledStart | None
+    """The small drive that this one began as a copy of. Null unless `spec` is `workload:scaled`."""
     steady: bool | None
     """Whether the steady-state rule held at the end. Null unless `spec` is `steady`."""
     write_amplification_rounds: list[float] | None
@@ -42,6 +44,20 @@ class Settling(TypedDict):
 
 Search: TypeAlias = Literal["under-way", "settled", "gave-up", "nothing-written", "ended"]
 """How the search for the settled state ended."""
+
+
+class ScaledStart(TypedDict):
+    """How the drive of a run with `workload:scaled` began."""
+
+    refused: str | None
+    """The first setting because of which it began with a fill in order, as with `workload`. Null if it is a copy
+    of a small drive."""
+    times_smaller: float | None
+    """Logical pages over those of the small drive. Null if there was none."""
+    capacities: float | None
+    """Pages that the workload wrote to the small drive, over its own logical pages. Null if there was none."""
+    ended: Search | None
+    """How the search for the small drive's settled state ended. Null if there was none."""
 
 
 Pace: TypeAlias = 'Literal["interactive", "tenants"] | PaceOpen | PaceClosed'

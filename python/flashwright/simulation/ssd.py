@@ -221,7 +221,8 @@ class Ssd:
             under it. ``auto``: ``workload`` where that can be played beforehand, else ``sequential``. ``empty``: an
             erased drive.
             ``sequential``: filled once, in order. ``random``, ``random:capacities=3``: one bare fill in random order,
-            then uniform writes. ``steady``: uniform writes until the SNIA's rule holds.
+            then uniform writes. ``workload:scaled``: as ``workload``, but begun as a copy of a small drive that has
+            settled. ``steady``: uniform writes until the SNIA's rule holds.
             ``steady:laid-out``: that state, laid out as theory describes it; for large drives.
 
         Returns

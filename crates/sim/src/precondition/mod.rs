@@ -1,9 +1,13 @@
 //! Brings a drive into a known state before it is measured.
 
 mod laid_out;
+mod scaled;
 mod stationary;
 
-use flashwright_block::{Ahead, BlockDevice, IoError, Request, RequestKind, Rng, Seed, SourceError, below};
+pub(crate) use scaled::{Scale, SmallSource, copied, small_of};
+
+use crate::simulation::ScaledStart;
+use flashwright_block::{Ahead, BlockDevice, IoError, Popularity, Request, RequestKind, Rng, Seed, SourceError, below};
 use flashwright_ftl::{Counters, LpnRun, OpKind, ZoneLayout};
 use flashwright_nand::Lpn;
 use flashwright_ssd::Ssd;
@@ -12,6 +16,7 @@ use laid_out::LaidOut;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// How a drive is preconditioned before a run. No time passes and nothing is measured.
 ///
@@ -47,6 +52,9 @@ pub enum Precondition {
     Workload {
         /// Largest number of page writes divided by logical pages, not counting the fill; at least 1.
         capacities: f64,
+        /// Whether a smaller drive settles first and the drive begins as a copy of it, larger by the same popularity of pages, in place
+        /// of a sequential fill. Where that can't be, it begins with the fill, and the report says why.
+        scaled: bool,
     },
     /// [`Precondition::Workload`] if the workload can be played beforehand, else [`Precondition::Sequential`].
     Auto,
@@ -61,7 +69,7 @@ impl Precondition {
     pub fn resolved(self, is_interactive: bool) -> Self {
         match self {
             Self::Auto if is_interactive => Self::Sequential,
-            Self::Auto => Self::Workload { capacities: CAPACITIES_MAX },
+            Self::Auto => Self::Workload { capacities: CAPACITIES_MAX, scaled: false },
             other => other,
         }
     }
@@ -73,7 +81,7 @@ impl FromStr for Precondition {
         let fail = || {
             format!(
                 "precondition: found {text:?}, expected auto, workload, empty, sequential, random or steady; workload and \
-                 random take :capacities=N with N of 1 or more, and steady takes :laid-out"
+                 random take :capacities=N with N of 1 or more, workload takes :scaled, and steady takes :laid-out"
             )
         };
         let capacities = |settings: &str| {
@@ -89,13 +97,18 @@ impl FromStr for Precondition {
                 "sequential" => Ok(Self::Sequential),
                 "random" => Ok(Self::Random { capacities: 1.0 }),
                 "steady" => Ok(Self::Steady),
-                "workload" => Ok(Self::Workload { capacities: CAPACITIES_MAX }),
+                "workload" => Ok(Self::Workload { capacities: CAPACITIES_MAX, scaled: false }),
                 "auto" => Ok(Self::Auto),
                 _ => Err(fail()),
             },
             Some(("steady", "laid-out")) => Ok(Self::LaidOut),
             Some(("random", settings)) => Ok(Self::Random { capacities: capacities(settings)? }),
-            Some(("workload", settings)) => Ok(Self::Workload { capacities: capacities(settings)? }),
+            Some(("workload", "scaled")) => Ok(Self::Workload { capacities: CAPACITIES_MAX, scaled: true }),
+            Some(("workload", settings)) => {
+                let (scaled, settings) =
+                    settings.strip_prefix("scaled,").map_or((false, settings), |rest| (true, rest));
+                Ok(Self::Workload { capacities: capacities(settings)?, scaled })
+            }
             Some(_) => Err(fail()),
         }
     }
@@ -110,8 +123,12 @@ impl fmt::Display for Precondition {
             Self::Random { capacities } => write!(f, "random:capacities={capacities}"),
             Self::Steady => f.write_str("steady"),
             Self::LaidOut => f.write_str("steady:laid-out"),
-            Self::Workload { capacities } if *capacities == CAPACITIES_MAX => f.write_str("workload"),
-            Self::Workload { capacities } => write!(f, "workload:capacities={capacities}"),
+            Self::Workload { capacities, scaled } => {
+                let scaled = scaled.then(|| "scaled".to_owned());
+                let capacities = (*capacities != CAPACITIES_MAX).then(|| format!("capacities={capacities}"));
+                let settings: Vec<String> = scaled.into_iter().chain(capacities).collect();
+                write!(f, "workload{}{}", if settings.is_empty() { "" } else { ":" }, settings.join(","))
+            }
             Self::Auto => f.write_str("auto"),
         }
     }
@@ -147,6 +164,11 @@ pub struct Preconditioning {
     rounds: Vec<f64>,
     steady: Option<bool>,
     laid_out: Option<LaidOut>,
+    /// How `workload:scaled` began; none before, and none otherwise.
+    scaled: Option<ScaledStart>,
+    /// That of the workload, while a scaled layout is under way.
+    #[serde(skip)]
+    popularity: Option<Arc<dyn Popularity>>,
     /// Logical pages that are written next.
     #[serde(skip)]
     batch: Vec<u32>,
@@ -191,6 +213,8 @@ impl Preconditioning {
             rounds: Vec::new(),
             steady: None,
             laid_out,
+            scaled: None,
+            popularity: None,
             batch: Vec::new(),
         })
     }
@@ -205,6 +229,35 @@ impl Preconditioning {
     #[must_use]
     pub fn rounds(&self) -> (&[f64], Option<bool>) {
         (&self.rounds, self.steady)
+    }
+
+    /// Whether a small drive may still settle for it.
+    pub(crate) fn may_be_scaled(&self) -> bool {
+        matches!(self.wanted, Precondition::Workload { scaled: true, .. }) && self.scaled.is_none()
+    }
+
+    /// How `workload:scaled` began; none before, and none otherwise.
+    #[must_use]
+    pub fn scaled(&self) -> Option<&ScaledStart> {
+        self.scaled.as_ref()
+    }
+
+    /// Fills the drive in order after all, for this reason.
+    pub(crate) fn stay_plain(&mut self, refused: String) {
+        self.scaled = Some(ScaledStart { refused: Some(refused), times_smaller: None, capacities: None, ended: None });
+    }
+
+    /// Lays the drive out in place of a fill in order.
+    pub(crate) fn lay_out(&mut self, plan: LaidOut, popularity: Arc<dyn Popularity>, told: ScaledStart) {
+        self.total = plan.pages();
+        (self.laid_out, self.popularity, self.scaled) = (Some(plan), Some(popularity), Some(told));
+    }
+
+    /// Provides the workload's popularity to a layout that was saved without.
+    pub(crate) fn remember(&mut self, popularity: impl FnOnce() -> Option<Arc<dyn Popularity>>) {
+        if self.scaled.is_some() && self.laid_out.is_some() && self.popularity.is_none() {
+            self.popularity = popularity();
+        }
     }
 
     /// Writes up to `pages` pages; returns true when the drive is in the wanted state.
@@ -242,23 +295,29 @@ impl Preconditioning {
             if self.done >= stop.min(self.total) {
                 break;
             }
-            let page = self.next_page();
+            let Some(page) = self.next_page() else {
+                self.total = self.done;
+                break;
+            };
             self.batch.push(page);
             self.done += 1;
         }
     }
 
     #[allow(clippy::cast_possible_truncation)] // logical pages are counted in 32 bits
-    fn next_page(&mut self) -> u32 {
+    fn next_page(&mut self) -> Option<u32> {
         if let Some(plan) = &mut self.laid_out {
-            if let Some(page) = plan.next_page(&mut self.rng) {
-                return page;
+            if let Some(page) = plan.next_page(self.popularity.as_deref(), &mut self.rng) {
+                return Some(page);
+            }
+            (self.laid_out, self.popularity) = (None, None);
+            if self.wanted != Precondition::LaidOut {
+                return None;
             }
             self.total = self.done + round_pages(self.pages);
-            self.laid_out = None;
         }
         let in_order = (self.done % self.pages) as u32;
-        match self.wanted {
+        Some(match self.wanted {
             Precondition::LaidOut => below(&mut self.rng, self.pages) as u32,
             Precondition::Random { .. } if self.done < self.pages => self.order.at(self.done) as u32,
             Precondition::Random { .. } => below(&mut self.rng, self.pages) as u32,
@@ -266,7 +325,7 @@ impl Preconditioning {
             _ => {
                 self.zones.map_or(in_order, |zones| zones.start(in_order / zones.capacity) + in_order % zones.capacity)
             }
-        }
+        })
     }
 
     /// Records the rounds of `steady`; returns true when the search is over.
@@ -334,11 +393,22 @@ mod tests {
             "steady:laid-out",
             "workload",
             "workload:capacities=9",
+            "workload:scaled",
+            "workload:scaled,capacities=9",
             "auto",
         ] {
             assert_eq!(text.parse::<Precondition>().unwrap().to_string(), text);
         }
-        for bad in ["", "random:capacities=0.5", "random:x=1", "sequential:2", "workload:capacities=0", "auto:1"] {
+        for bad in [
+            "",
+            "random:capacities=0.5",
+            "random:x=1",
+            "sequential:2",
+            "workload:capacities=0",
+            "workload:scaledX",
+            "workload:scaled,",
+            "auto:1",
+        ] {
             assert!(bad.parse::<Precondition>().unwrap_err().contains("expected auto"), "{bad}");
         }
     }

@@ -9,6 +9,7 @@ use crate::latency::LatencySummary;
 use crate::player::Pace;
 use crate::precondition::Preconditioning;
 use crate::settle::Verdict;
+use crate::simulation::ScaledStart;
 use flashwright_block::Priority;
 use flashwright_host::{DispatchedCounts, Waits};
 use schemars::JsonSchema;
@@ -42,6 +43,8 @@ pub struct PreconditionReport {
     pub pages_written: u64,
     /// The workload as preconditioning. Null unless `spec` is `workload`.
     pub workload: Option<SettlingReport>,
+    /// The small drive that this one began as a copy of. Null unless `spec` is `workload:scaled`.
+    pub scaled: Option<ScaledStart>,
     /// Whether the steady-state rule held at the end. Null unless `spec` is `steady`.
     pub steady: Option<bool>,
     /// Write amplification of each round of the steady-state rule. Null unless `spec` is `steady`.
@@ -57,6 +60,7 @@ impl PreconditionReport {
             spec,
             pages_written: fill.progress().0,
             workload: None,
+            scaled: fill.scaled().cloned(),
             steady,
             write_amplification_rounds: steady.map(|_| rounds.to_vec()),
         }

@@ -68,7 +68,10 @@ impl Simulation {
         source: &mut dyn RequestSource,
         source_name: &str,
     ) -> Result<bool, RunError> {
-        if self.preconditioning.progress().0 > 0 || self.beginning(source_name).as_ref() != Some(&shared.beginning) {
+        if self.preconditioning.progress().0 > 0
+            || self.small.is_some()
+            || self.beginning(source_name).as_ref() != Some(&shared.beginning)
+        {
             return Ok(false);
         }
         self.machine.ssd_mut().take_state(&shared.ssd);

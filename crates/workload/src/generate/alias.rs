@@ -6,7 +6,7 @@
 use flashwright_block::Rng;
 use rand_core::RngCore;
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Column {
     /// The column keeps the draw while the fraction is below this, out of 2^32.
     keep: u32,
@@ -14,6 +14,7 @@ struct Column {
     other: u32,
 }
 
+#[derive(Clone, Debug)]
 pub(crate) struct AliasTable {
     columns: Vec<Column>,
 }
@@ -51,7 +52,7 @@ impl AliasTable {
     }
 
     /// The probability of each outcome according to the table.
-    #[cfg(test)]
+    #[allow(clippy::cast_precision_loss)] // at most 2^32 columns
     pub(crate) fn probabilities(&self) -> Vec<f64> {
         let n = self.columns.len() as f64;
         let mut shares = vec![0.0; self.columns.len()];

@@ -4,8 +4,9 @@
 //! addresses as the one without, and a faster one is the same in less time.
 
 use super::value::ArrivalKind;
-use flashwright_block::{Nanos, Request, RequestKind, RequestSource, Rng, SourceError, unit_interval};
+use flashwright_block::{Nanos, Popularity, Request, RequestKind, RequestSource, Rng, SourceError, unit_interval};
 use libm::log;
+use std::sync::Arc;
 
 /// Chooses the address of each request. Called once per request.
 pub(crate) trait Pattern: Send {
@@ -15,6 +16,10 @@ pub(crate) trait Pattern: Send {
     #[inline]
     fn stream(&self) -> u16 {
         0
+    }
+    /// How often its places are written, if writes are independent of each other.
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        None
     }
     /// Sectors of the request just drawn, where requests of the workload have `all`.
     #[inline]
@@ -48,6 +53,11 @@ impl Mix {
         } else {
             None
         }
+    }
+
+    /// Whether it writes and does not trim.
+    fn only_writes_change(&self) -> bool {
+        self.write > 0.0 && self.write_or_trim <= self.write
     }
 
     #[inline]
@@ -164,5 +174,10 @@ impl<P: Pattern> RequestSource for Generator<P> {
 
     fn remaining(&self) -> Option<u64> {
         self.remaining
+    }
+
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        let popularity = self.pattern.popularity().filter(|_| self.mix.only_writes_change())?;
+        (popularity.sectors() == u64::from(self.template.sectors)).then_some(popularity)
     }
 }

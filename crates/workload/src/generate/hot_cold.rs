@@ -3,10 +3,12 @@
 use super::common::{Common, Plan};
 use super::generator::Pattern;
 use super::permutation::Permutation;
+use super::ranks::{ByRank, Law, Units};
 use super::settings::settings;
 use super::value::{Placement, Share, Streams};
 use super::{Describe, Fault, Workload};
-use flashwright_block::{RequestKind, RequestSource, Rng, below, chance};
+use flashwright_block::{Popularity, RequestKind, RequestSource, Rng, below, chance};
+use std::sync::Arc;
 
 settings! {
     /// Settings of `hot-cold`.
@@ -38,9 +40,7 @@ impl Workload for HotCold {
         let hot = share_of(plan.slots, self.hot_space.0);
         let places = TwoParts {
             rng: plan.addresses(),
-            hot_access: self.hot_access.0,
-            hot,
-            slots: plan.slots,
+            law: HotFirst { hot_access: self.hot_access.0, hot, slots: plan.slots },
             align_sectors: plan.align_sectors,
             named: self.streams == Streams::Class,
             stream: 0,
@@ -63,9 +63,7 @@ pub(crate) fn share_of(total: u64, share: f64) -> u64 {
 
 struct TwoParts {
     rng: Rng,
-    hot_access: f64,
-    hot: u64,
-    slots: u64,
+    law: HotFirst,
     align_sectors: u64,
     /// Whether requests name their class, and that of the last one.
     named: bool,
@@ -75,9 +73,30 @@ struct TwoParts {
 impl TwoParts {
     #[inline]
     fn slot(&mut self) -> u64 {
-        let hot = chance(&mut self.rng, self.hot_access);
-        self.stream = if self.named { 1 + u16::from(hot) } else { 0 };
-        if hot { below(&mut self.rng, self.hot) } else { self.hot + below(&mut self.rng, self.slots - self.hot) }
+        let slot = self.law.rank(&mut self.rng);
+        self.stream = if self.named { 1 + u16::from(slot < self.law.hot) } else { 0 };
+        slot
+    }
+
+    fn ranked(&self, order: Option<Permutation>) -> Option<Arc<dyn Popularity>> {
+        let units = Units { count: self.law.slots, sectors: self.align_sectors, slots: 1 };
+        Some(Arc::new(ByRank { law: self.law.clone(), scatter: order, units, align: self.align_sectors }))
+    }
+}
+
+/// Two classes of slots, the hot ones first.
+#[derive(Clone, Debug)]
+struct HotFirst {
+    hot_access: f64,
+    hot: u64,
+    slots: u64,
+}
+
+impl Law for HotFirst {
+    #[inline]
+    fn rank(&self, rng: &mut Rng) -> u64 {
+        let hot = chance(rng, self.hot_access);
+        if hot { below(rng, self.hot) } else { self.hot + below(rng, self.slots - self.hot) }
     }
 }
 
@@ -85,6 +104,9 @@ impl Pattern for TwoParts {
     #[inline]
     fn next(&mut self, _: RequestKind) -> u64 {
         self.slot() * self.align_sectors
+    }
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        self.ranked(None)
     }
     #[inline]
     fn stream(&self) -> u16 {
@@ -101,6 +123,9 @@ impl Pattern for Scattered {
     #[inline]
     fn next(&mut self, _: RequestKind) -> u64 {
         self.permutation.at(self.places.slot()) * self.places.align_sectors
+    }
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        self.places.ranked(Some(self.permutation.clone()))
     }
     #[inline]
     fn stream(&self) -> u16 {

@@ -4,15 +4,18 @@ use super::common::Plan;
 use super::generator::Pattern;
 use super::permutation::Permutation;
 use super::value::{Placement, Streams};
-use flashwright_block::{RequestKind, RequestSource, Rng, below, unit_interval};
+use flashwright_block::{Popularity, RequestKind, RequestSource, Rng, below, unit_interval};
 use libm::{exp, expm1, log, log1p, pow};
+use std::fmt::Debug;
+use std::sync::Arc;
 
 /// Draws ranks, 0 the most popular.
-pub(crate) trait Law: Send {
+pub(crate) trait Law: Clone + Debug + Send + Sync + 'static {
     fn rank(&self, rng: &mut Rng) -> u64;
 }
 
 /// Units of the space that a law ranks.
+#[derive(Clone, Debug)]
 pub(crate) struct Units {
     /// How many.
     pub(crate) count: u64,
@@ -32,7 +35,7 @@ impl Units {
     pub(crate) fn source(
         self,
         plan: &Plan<'_>,
-        law: impl Law + 'static,
+        law: impl Law,
         placement: Placement,
         streams: Streams,
         hottest: u64,
@@ -41,22 +44,42 @@ impl Units {
         let hottest = (streams == Streams::Class).then_some(hottest);
         plan.run(Ranks {
             rng: plan.addresses(),
-            law,
-            scatter,
-            units: self,
-            align: plan.align_sectors,
+            by: ByRank { law, scatter, units: self, align: plan.align_sectors },
             hottest,
             stream: 0,
         })
     }
 }
 
+/// Where the units lie that a law draws.
+#[derive(Clone, Debug)]
+pub(crate) struct ByRank<L> {
+    pub(crate) law: L,
+    pub(crate) scatter: Option<Permutation>,
+    pub(crate) units: Units,
+    pub(crate) align: u64,
+}
+
+impl<L: Law> Popularity for ByRank<L> {
+    fn places(&self) -> u64 {
+        self.units.count * self.units.slots
+    }
+    fn sectors(&self) -> u64 {
+        self.align
+    }
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        let unit = self.law.rank(rng);
+        unit * self.units.slots + if self.units.slots > 1 { below(rng, self.units.slots) } else { 0 }
+    }
+    fn place(&self, rank: u64) -> u64 {
+        let (unit, within) = (rank / self.units.slots, rank % self.units.slots);
+        self.scatter.as_ref().map_or(unit, |scatter| scatter.at(unit)) * self.units.slots + within
+    }
+}
+
 struct Ranks<L> {
     rng: Rng,
-    law: L,
-    scatter: Option<Permutation>,
-    units: Units,
-    align: u64,
+    by: ByRank<L>,
     /// Units of the hottest part, if requests name streams, and the stream of the last one.
     hottest: Option<u64>,
     stream: u16,
@@ -65,13 +88,17 @@ struct Ranks<L> {
 impl<L: Law> Pattern for Ranks<L> {
     #[inline]
     fn next(&mut self, _: RequestKind) -> u64 {
-        let rank = self.law.rank(&mut self.rng);
+        let ByRank { law, scatter, units, align } = &self.by;
+        let rank = law.rank(&mut self.rng);
         if let Some(hottest) = self.hottest {
             self.stream = 1 + u16::from(rank < hottest);
         }
-        let unit = self.scatter.as_ref().map_or(rank, |scatter| scatter.at(rank));
-        let within = if self.units.slots > 1 { below(&mut self.rng, self.units.slots) * self.align } else { 0 };
-        unit * self.units.sectors + within
+        let unit = scatter.as_ref().map_or(rank, |scatter| scatter.at(rank));
+        let within = if units.slots > 1 { below(&mut self.rng, units.slots) * align } else { 0 };
+        unit * units.sectors + within
+    }
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        Some(Arc::new(self.by.clone()))
     }
     #[inline]
     fn stream(&self) -> u16 {
@@ -85,6 +112,7 @@ impl<L: Law> Pattern for Ranks<L> {
 /// distributions", ACM TOMACS 6(3), 1996: a point under the hat `x^-theta` between 1/2 and n + 1/2 is drawn by inversion,
 /// rounded to a whole number, and kept if it lies under the weight of that number, or so near to it that this is sure. Constant
 /// time and no table at any n; more than nine draws in ten are kept.
+#[derive(Clone, Debug)]
 pub(crate) struct Zipfian {
     n: u64,
     theta: f64,
@@ -138,6 +166,7 @@ impl Law for Zipfian {
 
 /// fio's `pareto:h`, and sysbench's: the hottest share `s` of the space gets `s^(ln(1 - h) / ln h)` of the accesses, so a share
 /// `h` gets `1 - h`, of that a share `h` again, and so on.
+#[derive(Clone, Debug)]
 pub(crate) struct SelfSimilar {
     n: u64,
     power: f64,

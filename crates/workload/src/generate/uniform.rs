@@ -9,7 +9,8 @@ use super::permutation::Permutation;
 use super::settings::settings;
 use super::value::choice;
 use super::{Describe, Fault, Workload};
-use flashwright_block::{RequestKind, RequestSource, Rng, below};
+use flashwright_block::{Popularity, RequestKind, RequestSource, Rng, below};
+use std::sync::Arc;
 
 choice! {
     /// Whether places come again before all others have come.
@@ -56,6 +57,31 @@ impl Pattern for Anywhere {
     #[inline]
     fn next(&mut self, _: RequestKind) -> u64 {
         below(&mut self.rng, self.slots) * self.align_sectors
+    }
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        Some(Arc::new(Alike { places: self.slots, sectors: self.align_sectors }))
+    }
+}
+
+/// Places that are written equally often.
+#[derive(Debug)]
+struct Alike {
+    places: u64,
+    sectors: u64,
+}
+
+impl Popularity for Alike {
+    fn places(&self) -> u64 {
+        self.places
+    }
+    fn sectors(&self) -> u64 {
+        self.sectors
+    }
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        below(rng, self.places)
+    }
+    fn place(&self, rank: u64) -> u64 {
+        rank
     }
 }
 

@@ -12,8 +12,9 @@ use super::ranks::{Units, Zipfian};
 use super::settings::settings;
 use super::value::{Exponent, Placement, Share, Streams};
 use super::{Describe, Fault, Workload};
-use flashwright_block::{Bytes, RequestKind, RequestSource, Rng, SECTOR_BYTES, below};
+use flashwright_block::{Bytes, Popularity, RequestKind, RequestSource, Rng, SECTOR_BYTES, below};
 use libm::{expm1, log, pow};
+use std::sync::Arc;
 
 settings! {
     /// Settings of `zipf`.
@@ -154,9 +155,46 @@ impl Pattern for Chunks {
         self.stream = self.streams.get(chunk).copied().unwrap_or(0);
         chunk as u64 * self.chunk_sectors + below(&mut self.rng, self.slots) * self.align_sectors
     }
+    fn popularity(&self) -> Option<Arc<dyn Popularity>> {
+        let weights = self.table.probabilities();
+        let mut order: Vec<u32> = (0..).take(weights.len()).collect();
+        order.sort_by(|a, b| weights[*b as usize].total_cmp(&weights[*a as usize]));
+        let mut rank_of = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(rank, chunk)| rank_of[*chunk as usize] = rank);
+        let (slots, sectors) = (self.slots, self.align_sectors);
+        Some(Arc::new(ChunksByRank { table: self.table.clone(), order, rank_of, slots, sectors }))
+    }
     #[inline]
     fn stream(&self) -> u16 {
         self.stream
+    }
+}
+
+/// The places of chunks, those of the most popular chunk first.
+#[derive(Debug)]
+struct ChunksByRank {
+    table: AliasTable,
+    /// The chunk of each rank, and the rank of each chunk.
+    order: Vec<u32>,
+    rank_of: Vec<u32>,
+    slots: u64,
+    sectors: u64,
+}
+
+impl Popularity for ChunksByRank {
+    fn places(&self) -> u64 {
+        self.order.len() as u64 * self.slots
+    }
+    fn sectors(&self) -> u64 {
+        self.sectors
+    }
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        let chunk = self.table.draw(rng);
+        u64::from(self.rank_of[chunk]) * self.slots + below(rng, self.slots)
+    }
+    #[allow(clippy::cast_possible_truncation)] // a rank of a chunk
+    fn place(&self, rank: u64) -> u64 {
+        u64::from(self.order[(rank / self.slots) as usize]) * self.slots + rank % self.slots
     }
 }
 

@@ -232,6 +232,13 @@ def precondition(done: Mapping[str, Any]) -> str:
     text = str(done["spec"])
     if done["pages_written"]:
         text += f" ({units.count(done['pages_written'])} pages written)"
+    if (small := done.get("scaled")) is not None:
+        text += (
+            f"; a fill in order, since {small['refused']}"
+            if small["refused"] is not None
+            else f"; a copy of a drive {small['times_smaller']:.3g} times smaller "
+            f"after {small['capacities']:.2f} capacities"
+        )
     if (by := done.get("workload")) is not None:
         times = f", {units.count(by['passes'])} passes" if by["passes"] else ""
         text += (

@@ -1,0 +1,162 @@
+"""What a copy of a small drive saves, and whether its verdicts are as right.
+
+    python experiments/settling/scaled.py [--runs 300] [--seconds 3600] [--csv FILE]
+
+The drives and workloads are those of both sets of ``drives.py``, each settled under its workload, if a small drive can
+stand for the drive. Each is played with both starts by turns, and once ten times as long after a fill in order, which
+both are compared with.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from drives import Case, chosen_on, held_out
+
+from flashwright.errors import FlashwrightError
+from flashwright.simulation.run import Run, RunSettings
+
+TOLERANCE = 0.03
+STARTS = {"fill": "workload", "copy": "workload:scaled"}
+COLUMNS = (
+    "set", "seed", "family", "victim", "utilization", "workload", "start", "verdict", "write_amplification",
+    "low", "high",
+    "capacities", "small_capacities", "times_smaller", "cpu_s", "long_write_amplification",
+)  # fmt: skip
+
+
+def cases() -> Iterator[tuple[str, Case]]:
+    """Cases of both sets by turns that settle under a generated workload."""
+    seed = 0
+    while True:
+        seed += 1
+        for name, case in (("held-out", held_out(seed, None)), ("chosen-on", chosen_on(seed))):
+            if not case.is_trace:
+                yield name, replace(case, precondition="workload", requests=200_000)
+
+
+def play(case: Case, start: str, requests: int | None) -> tuple[dict[str, Any], float]:
+    """The figures of a run, and the processor time that it took."""
+    ssd = case.ssd().precondition(start)
+    run = Run.create(
+        ssd.toml,
+        start,
+        case.source(),
+        RunSettings(seed=case.seed, requests=requests, **case.options),
+    )
+    began = time.process_time()
+    while not run.step(50_000):
+        if start == "workload:scaled" and _is_refused(run):
+            break
+    cpu_s = time.process_time() - began
+    result = run.result()
+    assert result is not None, "it was played"
+    return result.json, cpu_s
+
+
+def _is_refused(run: Run) -> bool:
+    """Whether a run that has begun to measure began with a fill after all."""
+    result = run.result()
+    return result is not None and result.json["precondition"]["scaled"]["refused"] is not None
+
+
+def judged(name: str, case: Case) -> list[dict[str, Any]]:
+    """Both starts of a case; none if no small drive stands for its drive."""
+    rows = []
+    requests = case.requests
+    for start, option in reversed(STARTS.items()):
+        found, cpu_s = play(case, option, requests)
+        done = found["precondition"]
+        of_small = done["scaled"] or {}
+        if of_small.get("refused") is not None or done["workload"]["ended"] == "nothing-written":
+            return []
+        low, high = found["settled"]["interval"] or (None, None)
+        rows.append(
+            {
+                "set": name,
+                "seed": case.seed,
+                "family": case.family,
+                "victim": found["config"]["gc"]["victim"],
+                "utilization": case.settings.get("capacity.utilization"),
+                "workload": case.workload,
+                "start": start,
+                "verdict": found["settled"]["verdict"],
+                "write_amplification": found["write_amplification"],
+                "low": low,
+                "high": high,
+                "capacities": done["workload"]["capacities"],
+                "small_capacities": of_small.get("capacities"),
+                "times_smaller": of_small.get("times_smaller"),
+                "cpu_s": cpu_s,
+            }
+        )
+        played = done["workload"]["requests"] + found["measured"]["requests"]
+    long, _ = play(case, "workload", 10 * played)
+    return [row | {"long_write_amplification": long["write_amplification"]} for row in rows]
+
+
+def table_of(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """A line of rates for each start."""
+    yield "start  runs  verdicts  wrong  intervals that hold  capacities (median)  CPU seconds (sum)"
+    for start in STARTS:
+        own = [row for row in rows if row["start"] == start]
+        settled = [row for row in own if row["verdict"] == "settled"]
+        wrong = [
+            row
+            for row in settled
+            if abs(float(row["write_amplification"]) / float(row["long_write_amplification"]) - 1)
+            > TOLERANCE
+        ]
+        held = [
+            float(row["low"]) <= float(row["long_write_amplification"]) <= float(row["high"])
+            for row in settled
+        ]
+        capacities = statistics.median(float(row["capacities"]) for row in own)
+        yield (
+            f"{start}  {len(own)}  {dict(Counter(row['verdict'] for row in own))}  {len(wrong)}  "
+            f"{sum(held)} of {len(held)}  {capacities:.2f}  {sum(float(row['cpu_s']) for row in own):.1f}"
+        )
+
+
+def main() -> None:
+    """Play cases until there are enough or the time is up, and print what was found."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--csv", type=Path, default=Path("scaled.csv"))
+    given = parser.parse_args()
+    until, rows = time.monotonic() + given.seconds, []
+    with given.csv.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for name, case in cases():
+            if len(rows) >= 2 * given.runs or time.monotonic() > until:
+                break
+            try:
+                found = judged(name, case)
+            except FlashwrightError:
+                continue
+            writer.writerows(
+                {
+                    key: f"{row[key]:.6g}" if isinstance(row[key], float) else row[key]
+                    for key in COLUMNS
+                }
+                for row in found
+            )
+            file.flush()
+            rows += found
+    print("\n".join(table_of(rows)))
+
+
+if __name__ == "__main__":
+    main()
