@@ -248,9 +248,9 @@ impl Preconditioning {
     }
 
     /// Lays the drive out in place of a fill in order.
-    pub(crate) fn lay_out(&mut self, plan: LaidOut, popularity: Arc<dyn Popularity>, told: ScaledStart) {
+    pub(crate) fn lay_out(&mut self, plan: LaidOut, popularity: Arc<dyn Popularity>, start: ScaledStart) {
         self.total = plan.pages();
-        (self.laid_out, self.popularity, self.scaled) = (Some(plan), Some(popularity), Some(told));
+        (self.laid_out, self.popularity, self.scaled) = (Some(plan), Some(popularity), Some(start));
     }
 
     /// Provides the workload's popularity to a layout that was saved without.
