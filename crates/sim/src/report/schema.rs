@@ -63,12 +63,13 @@ fn is_number(figure: &Value) -> bool {
 /// The unit that a name ends in, or that the figures of a section have; none for counts of requests, merges and the
 /// like, whose meaning states what they count.
 fn unit_of(section: &str, name: &str) -> Option<&'static str> {
-    const RATIOS: [&str; 9] = [
+    const RATIOS: [&str; 10] = [
         "efficiency",
         "endurance_efficiency",
         "block_utilization",
         "coefficient_of_variation",
         "capacities",
+        "times_smaller",
         "confidence",
         "drift",
         "interval",
