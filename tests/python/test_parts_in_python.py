@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ class Greedy(ScoredVictimPolicy):
 
 
 class CostBenefit(ScoredVictimPolicy):
-    reads = ("age",)
+    reads: tuple[Literal["age", "erases", "stream"], ...] = ("age",)
 
     def score(self, kinds: Kinds) -> Scores:
         return (kinds.pages_per_block - kinds.valid) * kinds.age / kinds.valid

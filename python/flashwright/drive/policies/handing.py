@@ -410,7 +410,9 @@ def handed(policies: Sequence[Given]) -> list[_Handed]:
             padding=bool(getattr(policy, "padding", False)),
             open_blocks=getattr(policy, "open_blocks", 1),
             cleans=getattr(_class(policy), "clean", None) is not TranslationLayer.clean,
-            reads=list(policy.reads) if issubclass(_class(policy), ScoredVictimPolicy) else None,
+            reads=list(getattr(policy, "reads", ()))
+            if issubclass(_class(policy), ScoredVictimPolicy)
+            else None,
             idle=bool(getattr(policy, "idle", False)),
             one_at_a_time=bool(getattr(policy, "one_at_a_time", False)),
         )
