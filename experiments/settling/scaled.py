@@ -59,13 +59,14 @@ def play(case: Case, start: str, requests: int | None) -> tuple[dict[str, Any], 
     cpu_s = time.process_time() - began
     result = run.result()
     assert result is not None, "it was played"
-    return result.json, cpu_s
+    return dict(result.json), cpu_s
 
 
 def _is_refused(run: Run) -> bool:
     """Whether a run that has begun to measure began with a fill after all."""
     result = run.result()
-    return result is not None and result.json["precondition"]["scaled"]["refused"] is not None
+    figures: Any = result.json if result is not None else None
+    return figures is not None and figures["precondition"]["scaled"]["refused"] is not None
 
 
 def judged(name: str, case: Case) -> list[dict[str, Any]]:
@@ -135,7 +136,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--csv", type=Path, default=Path("scaled.csv"))
     given = parser.parse_args()
-    until, rows = time.monotonic() + given.seconds, []
+    until = time.monotonic() + given.seconds
+    rows: list[dict[str, Any]] = []
     with given.csv.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
