@@ -6,6 +6,7 @@
 
 use crate::errors::PolicyError;
 use crate::scored::{Scoring, reads_of};
+use flashwright_block::Rng;
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
 use flashwright_ftl::policies::victim::{Choosing, MakeVictim, PickVictim, SealedBlocks, VictimContext};
 use flashwright_ftl::{FaultCell, Foreign};
@@ -170,16 +171,6 @@ impl Shared {
     }
 
     /// An initialised instance, and its methods. An instance that can't be created ends the run.
-    pub fn begin<const N: usize>(
-        &self,
-        seed: u64,
-        of: &[(&str, u32)],
-        methods: [&'static str; N],
-    ) -> Option<(Py<PyAny>, [Method; N])> {
-        self.begin_with(seed, |about| of.iter().try_for_each(|(name, value)| about.set_item(name, value)), methods)
-    }
-
-    /// As [`Shared::begin`], told of more than counts.
     pub fn begin_with<const N: usize>(
         &self,
         seed: u64,
@@ -220,6 +211,37 @@ impl Shared {
                 })
                 .ok()
         })
+    }
+}
+
+/// An instance with its methods; none if it could not be created.
+pub struct Instance<const N: usize> {
+    pub shared: Arc<Shared>,
+    names: [&'static str; N],
+    begun: Option<(Py<PyAny>, [Method; N])>,
+}
+
+impl<const N: usize> Instance<N> {
+    /// One that is told these counts, with a seed of its own.
+    pub fn new(shared: &Arc<Shared>, rng: &mut Rng, of: &[(&str, u32)], names: [&'static str; N]) -> Self {
+        let seed = flashwright_block::below(rng, 1 << 63);
+        let tell = |about: &Bound<'_, PyDict>| of.iter().try_for_each(|(name, value)| about.set_item(name, value));
+        Self { shared: Arc::clone(shared), names, begun: shared.begin_with(seed, tell, names) }
+    }
+
+    pub fn again(&self) -> Self {
+        let instance = self.begun.as_ref().map(|(instance, _)| instance);
+        Self { shared: Arc::clone(&self.shared), names: self.names, begun: self.shared.copied(instance, self.names) }
+    }
+
+    pub fn method(&self, nth: usize) -> Result<&Method, String> {
+        self.begun.as_ref().map(|(_, methods)| &methods[nth]).ok_or_else(|| NOT_BEGUN.to_owned())
+    }
+}
+
+impl<const N: usize> fmt::Debug for Instance<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shared.handed.name)
     }
 }
 
@@ -359,6 +381,32 @@ pub fn held<'a, T>(py: Python<'_>, shown: &'a Mutex<T>) -> MutexGuard<'a, T> {
     }
 }
 
+/// Shows tables while a method is asked.
+pub fn shown_while<T: Default, C: Default, R>(
+    py: Python<'_>,
+    shown: &Mutex<Shown<T, C>>,
+    what: &str,
+    tables: &mut Box<T>,
+    ask: impl FnOnce() -> Result<R, String>,
+) -> Result<R, String> {
+    opened(shown, what).map_err(|error| error.to_string())?.take_from(tables);
+    let answer = ask();
+    held(py, shown).give_back(tables);
+    answer
+}
+
+/// Looks at tables that are shown during a method.
+pub fn look_at<T, C, R>(
+    shown: &Mutex<Shown<T, C>>,
+    what: &str,
+    method: &str,
+    look: impl FnOnce(&T, &mut C, u64) -> PyResult<R>,
+) -> PyResult<R> {
+    let mut shown = opened(shown, what)?;
+    let Shown { tables, columns, call, .. } = &mut *shown;
+    look(tables.as_ref().ok_or_else(|| gone(what, method))?, columns, *call)
+}
+
 pub fn gone(what: &str, method: &str) -> PyErr {
     PolicyError::new_err(format!("{what} is valid only during {method}; copy the values that you keep"))
 }
@@ -381,9 +429,7 @@ pub struct Unit {
 
 impl Unit {
     fn with<R>(&self, look: impl FnOnce(&SealedBlocks, &mut BlockColumns, u64) -> PyResult<R>) -> PyResult<R> {
-        let mut shown = opened(&self.shown, "unit")?;
-        let Shown { tables, columns, call, .. } = &mut *shown;
-        look(tables.as_ref().ok_or_else(|| gone("unit", "pick"))?, columns, *call)
+        look_at(&self.shown, "unit", "pick", look)
     }
 }
 
@@ -443,9 +489,7 @@ pub struct Buffer {
 
 impl Buffer {
     fn with<R>(&self, look: impl FnOnce(&HeldGroups, &mut GroupColumns, u64) -> PyResult<R>) -> PyResult<R> {
-        let mut shown = opened(&self.shown, "buffer")?;
-        let Shown { tables, columns, call, .. } = &mut *shown;
-        look(tables.as_ref().ok_or_else(|| gone("buffer", "choose"))?, columns, *call)
+        look_at(&self.shown, "buffer", "choose", look)
     }
 }
 
@@ -495,7 +539,6 @@ impl MakeVictim for Maker {
         &self.0.handed.name
     }
     fn make(&self, unit: u32, mut context: VictimContext) -> Choosing {
-        let seed = flashwright_block::below(&mut context.rng, 1 << 63);
         let of = [
             ("number", unit),
             ("blocks", context.blocks),
@@ -503,52 +546,38 @@ impl MakeVictim for Maker {
             ("streams", u32::from(context.streams)),
             ("logical_pages", context.logical_pages),
         ];
-        let shared = Arc::clone(&self.0);
+        let mut begun = |method| Instance::new(&self.0, &mut context.rng, &of, [method]);
         match &self.0.handed.reads {
-            Some(reads) => {
-                let scoring = Scoring::new(shared, self.0.begin(seed, &of, ["score"]));
-                Choosing::Score(Box::new(scoring), reads_of(reads))
-            }
-            None => Choosing::Pick(Box::new(Victim::new(shared, self.0.begin(seed, &of, ["pick"])))),
+            Some(reads) => Choosing::Score(Box::new(Scoring::new(begun("score"))), reads_of(reads)),
+            None => Choosing::Pick(Box::new(Victim::new(begun("pick")))),
         }
     }
 }
 
+#[derive(Debug)]
 struct Victim {
-    shared: Arc<Shared>,
-    begun: Option<(Py<PyAny>, Method, Py<Unit>)>,
+    instance: Instance<1>,
+    unit: Option<Py<Unit>>,
 }
 
 impl Victim {
-    fn new(shared: Arc<Shared>, begun: Option<(Py<PyAny>, [Method; 1])>) -> Self {
-        let begun = begun.and_then(|(instance, [pick])| {
-            let unit = Python::attach(|py| Py::new(py, Unit { shown: Shown::new() })).ok()?;
-            Some((instance, pick, unit))
-        });
-        Self { shared, begun }
-    }
-}
-
-impl fmt::Debug for Victim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shared.handed.name)
+    fn new(instance: Instance<1>) -> Self {
+        let unit = Python::attach(|py| Py::new(py, Unit { shown: Shown::new() })).ok();
+        Self { instance, unit }
     }
 }
 
 impl PickVictim for Victim {
     fn pick(&mut self, blocks: &mut Box<SealedBlocks>) -> Result<i64, String> {
-        let (_, pick, unit) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        let (pick, unit) = (self.instance.method(0)?, self.unit.as_ref().ok_or(NOT_BEGUN)?);
         Python::attach(|py| {
-            let shown = &unit.get().shown;
-            opened(shown, "unit").map_err(|error| error.to_string())?.take_from(blocks);
-            let answer = self.shared.ask(py, pick, (unit,));
-            held(py, shown).give_back(blocks);
-            number(&answer?, "pick", "one of unit.blocks")
+            let ask = || self.instance.shared.ask(py, pick, (unit,));
+            let answer = shown_while(py, &unit.get().shown, "unit", blocks, ask)?;
+            number(&answer, "pick", "one of unit.blocks")
         })
     }
     fn again(&self) -> Box<dyn PickVictim> {
-        let instance = self.begun.as_ref().map(|(instance, ..)| instance);
-        Box::new(Self::new(Arc::clone(&self.shared), self.shared.copied(instance, ["pick"])))
+        Box::new(Self::new(self.instance.again()))
     }
 }
 
@@ -560,51 +589,41 @@ impl MakePlacement for Maker {
         self.0.handed.streams
     }
     fn make(&self, mut context: PlacementContext) -> Box<dyn PlacePages> {
-        let seed = flashwright_block::below(&mut context.rng, 1 << 63);
         let of = [
             ("blocks", context.blocks),
             ("pages_per_block", context.pages_per_block),
             ("physical_pages", context.physical_pages),
             ("logical_pages", context.logical_pages),
         ];
-        Box::new(Placement { shared: Arc::clone(&self.0), begun: self.0.begin(seed, &of, ["host", "moved"]) })
+        Box::new(Placement(Instance::new(&self.0, &mut context.rng, &of, ["host", "moved"])))
     }
 }
 
-struct Placement {
-    shared: Arc<Shared>,
-    begun: Option<(Py<PyAny>, [Method; 2])>,
-}
-
-impl fmt::Debug for Placement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shared.handed.name)
-    }
-}
+#[derive(Debug)]
+struct Placement(Instance<2>);
 
 impl PlacePages for Placement {
     fn host(&mut self, run: &HostRun, streams: &mut Vec<i64>) -> Result<(), String> {
-        let (_, [host, _]) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        let host = self.0.method(0)?;
         Python::attach(|py| {
-            let answer = self.shared.ask(py, host, (run.first.0, run.pages, run.stream, run.now))?;
+            let answer = self.0.shared.ask(py, host, (run.first.0, run.pages, run.stream, run.now))?;
             streams_of(&answer, "host", streams)
         })
     }
     fn moved(&mut self, pages: &MovedPages, streams: &mut Vec<i64>) -> Result<(), String> {
-        if !self.shared.handed.moves {
+        if !self.0.shared.handed.moves {
             streams.push(i64::from(pages.stream));
             return Ok(());
         }
-        let (_, [_, moved]) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        let moved = self.0.method(1)?;
         Python::attach(|py| {
             let lpns = PyArray1::from_iter(py, pages.lpns.iter().map(|lpn| i64::from(*lpn)));
-            let answer = self.shared.ask(py, moved, (lpns, pages.stream, pages.now))?;
+            let answer = self.0.shared.ask(py, moved, (lpns, pages.stream, pages.now))?;
             streams_of(&answer, "moved", streams)
         })
     }
     fn again(&self) -> Box<dyn PlacePages> {
-        let instance = self.begun.as_ref().map(|(instance, _)| instance);
-        Box::new(Self { shared: Arc::clone(&self.shared), begun: self.shared.copied(instance, ["host", "moved"]) })
+        Box::new(Self(self.0.again()))
     }
 }
 
@@ -640,50 +659,39 @@ impl MakeManager for Maker {
         BufferRules { by_block, keeps_reads, reads_are_uses, padding }
     }
     fn make(&self, context: &RamContext) -> Box<dyn ChooseLeaving> {
-        let seed = flashwright_block::below(&mut context.seed.stream("ram.manager"), 1 << 63);
+        let mut rng = context.seed.stream("ram.manager");
         let of = [
             ("pages", context.pages),
             ("pages_per_block", context.pages_per_block),
             ("logical_pages", context.logical_pages),
         ];
-        Box::new(Choice::new(Arc::clone(&self.0), self.0.begin(seed, &of, ["choose"])))
+        Box::new(Choice::new(Instance::new(&self.0, &mut rng, &of, ["choose"])))
     }
 }
 
+#[derive(Debug)]
 struct Choice {
-    shared: Arc<Shared>,
-    begun: Option<(Py<PyAny>, Method, Py<Buffer>)>,
+    instance: Instance<1>,
+    buffer: Option<Py<Buffer>>,
 }
 
 impl Choice {
-    fn new(shared: Arc<Shared>, begun: Option<(Py<PyAny>, [Method; 1])>) -> Self {
-        let begun = begun.and_then(|(instance, [choose])| {
-            let buffer = Python::attach(|py| Py::new(py, Buffer { shown: Shown::new() })).ok()?;
-            Some((instance, choose, buffer))
-        });
-        Self { shared, begun }
-    }
-}
-
-impl fmt::Debug for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shared.handed.name)
+    fn new(instance: Instance<1>) -> Self {
+        let buffer = Python::attach(|py| Py::new(py, Buffer { shown: Shown::new() })).ok();
+        Self { instance, buffer }
     }
 }
 
 impl ChooseLeaving for Choice {
     fn choose(&mut self, groups: &mut Box<HeldGroups>) -> Result<i64, String> {
-        let (_, choose, buffer) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        let (choose, buffer) = (self.instance.method(0)?, self.buffer.as_ref().ok_or(NOT_BEGUN)?);
         Python::attach(|py| {
-            let shown = &buffer.get().shown;
-            opened(shown, "buffer").map_err(|error| error.to_string())?.take_from(groups);
-            let answer = self.shared.ask(py, choose, (buffer,));
-            held(py, shown).give_back(groups);
-            number(&answer?, "choose", "one of buffer.blocks")
+            let ask = || self.instance.shared.ask(py, choose, (buffer,));
+            let answer = shown_while(py, &buffer.get().shown, "buffer", groups, ask)?;
+            number(&answer, "choose", "one of buffer.blocks")
         })
     }
     fn again(&self) -> Box<dyn ChooseLeaving> {
-        let instance = self.begun.as_ref().map(|(instance, ..)| instance);
-        Box::new(Self::new(Arc::clone(&self.shared), self.shared.copied(instance, ["choose"])))
+        Box::new(Self::new(self.instance.again()))
     }
 }

@@ -1,6 +1,6 @@
 //! Smaller parts in Python: when cleaning runs, which data move for the sake of wear, which entry leaves a cached map.
 
-use crate::foreign::{Column, Maker, Method, NOT_BEGUN, Shared, Shown, described, gone, held, number, opened};
+use crate::foreign::{Column, Instance, Maker, NOT_BEGUN, Shown, described, look_at, number, shown_while};
 use flashwright_block::Rng;
 use flashwright_ftl::policies::map_cache::{MakeMapCache, MapCacheContext, ReplaceEntries};
 use flashwright_ftl::policies::schedule::{
@@ -8,34 +8,7 @@ use flashwright_ftl::policies::schedule::{
 };
 use flashwright_ftl::policies::wear::{LevelWear, MakeWear, WearContext, WornBlocks};
 use pyo3::prelude::*;
-use std::fmt;
-use std::sync::{Arc, Mutex};
-
-/// An instance with its methods; none if it could not be created.
-struct Instance<const N: usize> {
-    shared: Arc<Shared>,
-    names: [&'static str; N],
-    begun: Option<(Py<PyAny>, [Method; N])>,
-}
-
-impl<const N: usize> Instance<N> {
-    fn new(shared: &Arc<Shared>, seed: u64, of: &[(&str, u32)], names: [&'static str; N]) -> Self {
-        Self { shared: Arc::clone(shared), names, begun: shared.begin(seed, of, names) }
-    }
-
-    fn again(&self) -> Self {
-        let instance = self.begun.as_ref().map(|(instance, _)| instance);
-        Self { shared: Arc::clone(&self.shared), names: self.names, begun: self.shared.copied(instance, self.names) }
-    }
-
-    fn method(&self, nth: usize) -> Result<&Method, String> {
-        self.begun.as_ref().map(|(_, methods)| &methods[nth]).ok_or_else(|| NOT_BEGUN.to_owned())
-    }
-
-    fn write_name(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shared.handed.name)
-    }
-}
+use std::sync::Mutex;
 
 impl MakeSchedule for Maker {
     fn name(&self) -> &str {
@@ -52,18 +25,12 @@ impl MakeSchedule for Maker {
             ("pages_per_block", context.pages_per_block),
             ("spare_blocks", context.spare_blocks),
         ];
-        let seed = flashwright_block::below(&mut rng, 1 << 63);
-        Box::new(Schedule(Instance::new(&self.0, seed, &of, ["steps"])))
+        Box::new(Schedule(Instance::new(&self.0, &mut rng, &of, ["steps"])))
     }
 }
 
+#[derive(Debug)]
 struct Schedule(Instance<1>);
-
-impl fmt::Debug for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write_name(f)
-    }
-}
 
 impl CallForSteps for Schedule {
     fn steps(&mut self, moment: &Moment) -> Result<i64, String> {
@@ -99,9 +66,7 @@ pub struct PlaneWear {
 
 impl PlaneWear {
     fn with<R>(&self, look: impl FnOnce(&WornBlocks, &mut WearColumns, u64) -> PyResult<R>) -> PyResult<R> {
-        let mut shown = opened(&self.shown, "plane")?;
-        let Shown { tables, columns, call, .. } = &mut *shown;
-        look(tables.as_ref().ok_or_else(|| gone("plane", "recycle"))?, columns, *call)
+        look_at(&self.shown, "plane", "recycle", look)
     }
 }
 
@@ -144,12 +109,13 @@ impl MakeWear for Maker {
         &self.0.handed.name
     }
     fn make(&self, plane: u32, context: &mut WearContext) -> Box<dyn LevelWear> {
-        let seed = flashwright_block::below(&mut context.rng, 1 << 63);
-        let instance = Instance::new(&self.0, seed, &[("number", plane), ("blocks", context.blocks)], ["recycle"]);
+        let of = [("number", plane), ("blocks", context.blocks)];
+        let instance = Instance::new(&self.0, &mut context.rng, &of, ["recycle"]);
         Box::new(Leveling::new(instance))
     }
 }
 
+#[derive(Debug)]
 struct Leveling {
     instance: Instance<1>,
     plane: Option<Py<PlaneWear>>,
@@ -162,21 +128,12 @@ impl Leveling {
     }
 }
 
-impl fmt::Debug for Leveling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.instance.write_name(f)
-    }
-}
-
 impl LevelWear for Leveling {
     fn recycle(&mut self, nth: u32, blocks: &mut Box<WornBlocks>) -> Result<Option<(i64, Option<i64>)>, String> {
         let (method, plane) = (self.instance.method(0)?, self.plane.as_ref().ok_or(NOT_BEGUN)?);
         Python::attach(|py| {
-            let shown = &plane.get().shown;
-            opened(shown, "plane").map_err(|error| error.to_string())?.take_from(blocks);
-            let answer = self.instance.shared.ask(py, method, (plane, nth));
-            held(py, shown).give_back(blocks);
-            let answer = answer?;
+            let ask = || self.instance.shared.ask(py, method, (plane, nth));
+            let answer = shown_while(py, &plane.get().shown, "plane", blocks, ask)?;
             if answer.is_none() {
                 return Ok(None);
             }
@@ -203,18 +160,12 @@ impl MakeMapCache for Maker {
     }
     fn make(&self, context: MapCacheContext, mut rng: Rng) -> Box<dyn ReplaceEntries> {
         let of = [("entries", context.entries), ("entries_per_page", context.entries_per_page)];
-        let seed = flashwright_block::below(&mut rng, 1 << 63);
-        Box::new(Replacement(Instance::new(&self.0, seed, &of, ["loaded", "used", "left", "evict"])))
+        Box::new(Replacement(Instance::new(&self.0, &mut rng, &of, ["loaded", "used", "left", "evict"])))
     }
 }
 
+#[derive(Debug)]
 struct Replacement(Instance<4>);
-
-impl fmt::Debug for Replacement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.write_name(f)
-    }
-}
 
 impl Replacement {
     fn tell<A: for<'py> pyo3::call::PyCallArgs<'py>>(&self, nth: usize, arguments: A) -> Result<(), String> {

@@ -1,12 +1,11 @@
 //! Victim policies in Python that rate kinds of blocks.
 
 use crate::errors::PolicyError;
-use crate::foreign::{Column, Method, NOT_BEGUN, Shared, Shown, described, float, gone, held, opened};
+use crate::foreign::{Column, Instance, NOT_BEGUN, Shown, described, float, look_at, shown_while};
 use flashwright_ftl::policies::victim::{BlockKinds, Reads, ScoreBlocks};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 #[derive(Default)]
 struct KindColumns {
@@ -24,9 +23,7 @@ pub struct Kinds {
 
 impl Kinds {
     fn with<R>(&self, look: impl FnOnce(&BlockKinds, &mut KindColumns, u64) -> PyResult<R>) -> PyResult<R> {
-        let mut shown = opened(&self.shown, "kinds")?;
-        let Shown { tables, columns, call, .. } = &mut *shown;
-        look(tables.as_ref().ok_or_else(|| gone("kinds", "score"))?, columns, *call)
+        look_at(&self.shown, "kinds", "score", look)
     }
 }
 
@@ -80,36 +77,25 @@ pub fn reads_of(names: &[String]) -> Reads {
 }
 
 /// An instance that rates.
+#[derive(Debug)]
 pub struct Scoring {
-    shared: Arc<Shared>,
-    begun: Option<(Py<PyAny>, Method, Py<Kinds>)>,
+    instance: Instance<1>,
+    kinds: Option<Py<Kinds>>,
 }
 
 impl Scoring {
-    pub fn new(shared: Arc<Shared>, begun: Option<(Py<PyAny>, [Method; 1])>) -> Self {
-        let begun = begun.and_then(|(instance, [score])| {
-            let kinds = Python::attach(|py| Py::new(py, Kinds { shown: Shown::new() })).ok()?;
-            Some((instance, score, kinds))
-        });
-        Self { shared, begun }
-    }
-}
-
-impl fmt::Debug for Scoring {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shared.handed.name)
+    pub fn new(instance: Instance<1>) -> Self {
+        let kinds = Python::attach(|py| Py::new(py, Kinds { shown: Shown::new() })).ok();
+        Self { instance, kinds }
     }
 }
 
 impl ScoreBlocks for Scoring {
     fn score(&mut self, kinds: &mut Box<BlockKinds>, scores: &mut Vec<f64>) -> Result<(), String> {
-        let (_, score, shows) = self.begun.as_ref().ok_or(NOT_BEGUN)?;
+        let (score, shows) = (self.instance.method(0)?, self.kinds.as_ref().ok_or(NOT_BEGUN)?);
         Python::attach(|py| {
-            let shown = &shows.get().shown;
-            opened(shown, "kinds").map_err(|error| error.to_string())?.take_from(kinds);
-            let answer = self.shared.ask(py, score, (shows,));
-            held(py, shown).give_back(kinds);
-            let answer = answer?;
+            let ask = || self.instance.shared.ask(py, score, (shows,));
+            let answer = shown_while(py, &shows.get().shown, "kinds", kinds, ask)?;
             let row = answer.extract::<PyReadonlyArray1<'_, f64>>().map_err(|_| {
                 format!("score answered {}, expected an array of float64, a number for each kind", described(&answer))
             })?;
@@ -118,7 +104,6 @@ impl ScoreBlocks for Scoring {
         })
     }
     fn again(&self) -> Box<dyn ScoreBlocks> {
-        let instance = self.begun.as_ref().map(|(instance, ..)| instance);
-        Box::new(Self::new(Arc::clone(&self.shared), self.shared.copied(instance, ["score"])))
+        Box::new(Self::new(self.instance.again()))
     }
 }
