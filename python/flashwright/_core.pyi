@@ -1,4 +1,4 @@
-"""What the compiled core offers; see crates/py/src."""
+"""What the compiled core offers; see crates/py/src. A core may be another crate's that fills it (`flashwright new`)."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypedDict, final
@@ -13,6 +13,7 @@ __all__ = [
     "CrashTest",
     "Flash",
     "Kinds",
+    "MapEntries",
     "PlaneWear",
     "Replay",
     "Server",
@@ -21,6 +22,7 @@ __all__ = [
     "Target",
     "Unit",
     "__version__",
+    "built_with",
     "config_bundled",
     "config_check",
     "config_json",
@@ -56,6 +58,7 @@ __all__ = [
 SECTOR_BYTES: int
 __version__: str
 source_digest: str
+built_with: str
 
 _Phase: TypeAlias = Literal["precondition", "settling", "warmup", "measured", "done"]
 _Points: TypeAlias = tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]
@@ -175,6 +178,22 @@ class Kinds:
     def erases(self) -> _Floats: ...
     @property
     def stream(self) -> _Floats: ...
+    def __len__(self) -> int: ...
+
+@final
+class MapEntries:
+    @property
+    def now(self) -> int: ...
+    @property
+    def page(self) -> npt.NDArray[np.int64]: ...
+    @property
+    def age(self) -> _Floats: ...
+    @property
+    def held_for(self) -> _Floats: ...
+    @property
+    def uses(self) -> _Floats: ...
+    @property
+    def dirty(self) -> npt.NDArray[np.bool_]: ...
     def __len__(self) -> int: ...
 
 @final

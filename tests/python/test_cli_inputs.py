@@ -279,7 +279,7 @@ def test_without_a_drive_the_default_one_is_played(command: Cli) -> None:
 COMMANDS = [
     "simulate", "compare", "replay", "advise space", "advise placement", "advise host", "lifetime formula",
     "lifetime simulate", "lifetime forecast", "lifetime smart", "reproduce", "sweep", "trace info",
-    "trace convert", "trace record", "policies", "devices",
+    "trace convert", "trace record", "policies", "devices", "new ftl",
 ]  # fmt: skip
 
 

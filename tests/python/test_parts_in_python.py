@@ -13,14 +13,18 @@ import pytest
 from conftest import Cli
 from flashwright import RunResult, Ssd, compare
 from flashwright.drive.policies import (
+    Buffer,
+    BufferPolicy,
     CleaningSchedule,
     Given,
     Kinds,
     MapCacheInfo,
     MapCachePolicy,
+    MapEntries,
     Occasion,
     PlaneWear,
     ScheduleInfo,
+    ScoredMapCachePolicy,
     ScoredVictimPolicy,
     WearPolicy,
 )
@@ -77,6 +81,47 @@ class Lru(MapCachePolicy):
 
     def evict(self) -> int:
         return next(iter(self.order))
+
+
+class ScoredLru(ScoredMapCachePolicy):
+    def score(self, entries: MapEntries) -> Scores:
+        assert len(entries) == len(entries.page) == len(entries.dirty) == len(entries.uses)
+        assert (entries.held_for >= entries.age).all()
+        return entries.age
+
+
+class ScoredLruByOne(ScoredLru):
+    batch = 1
+
+
+class Lfu(ScoredMapCachePolicy):
+    """The least used entry, of equals the one used longest ago."""
+
+    batch = 1
+
+    def score(self, entries: MapEntries) -> Scores:
+        return -np.minimum(entries.uses, 254)  # where the native one ends to count
+
+
+class Oldest(BufferPolicy):
+    by = "page"
+
+    def choose(self, buffer: Buffer) -> int:
+        return buffer.oldest
+
+
+class OldestOfAll(Oldest):
+    keeps_reads = True
+
+
+class NoReads(OldestOfAll):
+    def admit(self, first: int, pages: int, is_write: bool) -> bool:
+        return is_write
+
+
+class Nothing(OldestOfAll):
+    def admit(self, first: int, pages: int, is_write: bool) -> bool:
+        return False
 
 
 class Threshold(WearPolicy):
@@ -141,6 +186,10 @@ TWINS: list[tuple[Given, dict[str, object], Ssd]] = [
     (CostBenefit, {"gc.victim": "cost-benefit"}, DFTL.with_(WEAR)),
     (Lru, {"ftl.dftl.replacement": "lru"}, DFTL),
     (Lru, {"ftl.dftl.replacement": "lru"}, DFTL.with_({"ftl.dftl.batch-on-evict": False})),
+    (ScoredLru, {"ftl.dftl.replacement": "lru"}, DFTL),
+    (ScoredLru, {"ftl.dftl.replacement": "lru"}, DFTL.with_({"ftl.dftl.batch-on-evict": False})),
+    (ScoredLruByOne, {"ftl.dftl.replacement": "lru"}, DFTL),
+    (Lfu, {"ftl.dftl.replacement": "lfu"}, DFTL),
     (Threshold(1), WEAR, FULL),
     (Threshold(1), WEAR, DFTL),
     (Preemptive, {"gc.schedule": "preemptive"}, FULL),
@@ -201,6 +250,60 @@ def test_scores_that_stay_are_asked_for_once() -> None:
     assert run["policies"][0]["calls"] == planes
     aged: Any = FULL.play(WORKLOADS[0], requests=20_000, policies=[CostBenefit]).json
     assert aged["policies"][0]["calls"] > planes
+
+
+def test_one_rating_serves_many_evictions() -> None:
+    calls: list[int] = []
+    for policy in (ScoredLru, ScoredLruByOne):
+        run: Any = DFTL.play(WORKLOADS[0], requests=8_000, policies=[policy]).json
+        calls.append(run["policies"][0]["calls"])
+        assert run["mapping_cache"]["evictions"] > 4_000
+    # A sixteenth of 256 entries leaves by one rating, unless some of them are used meanwhile.
+    assert calls[0] * 8 < calls[1]
+
+
+def test_ratings_see_which_entries_are_dirty() -> None:
+    """Loads alone make none dirty, writes alone make all but those that were just written back."""
+    shares: list[float] = []
+
+    class Sees(ScoredLru):
+        def score(self, entries: MapEntries) -> Scores:
+            shares.append(float(entries.dirty.mean()))
+            return super().score(entries)
+
+    for workload in ("uniform:write=0", "uniform:write=1"):
+        shares.clear()
+        DFTL.precondition("sequential").play(workload, requests=4_000, policies=[Sees])
+        if workload.endswith("0"):
+            assert shares[-1] == 0.0
+    assert shares[-1] > 0.5
+
+
+def test_what_a_buffer_does_not_admit() -> None:
+    """No reads: as if none were kept. Nothing: as if there were no RAM."""
+    ssd, load = FULL.with_({"ram.size": "4 MiB"}), "zipf:write=0.6,trim=0.02,size=8KiB"
+
+    def played(ssd: Ssd, *policies: Given) -> Any:
+        return ssd.play(
+            load, requests=12_000, policies=policies, verify=True, audit_every=3_000
+        ).json
+
+    own, native = played(ssd, NoReads), played(ssd, Oldest)
+    assert own["buffer"]["write_hits"] > 100 and own["policies"][0]["calls"] > 6_000
+    assert own["flash"] == native["flash"]
+    for figure in ("write_hits", "read_hits", "pages_destaged"):
+        assert own["buffer"][figure] == native["buffer"][figure], figure
+    own, native = played(ssd, Nothing), played(FULL)
+    assert own["flash"] == native["flash"] and own["gc"] == native["gc"]
+    assert own["buffer"]["pages_forced"] == own["buffer"]["writes"] > 0
+    assert own["buffer"]["read_hits"] == own["buffer"]["write_hits"] == 0
+
+    class Small(OldestOfAll):
+        def admit(self, first: int, pages: int, is_write: bool) -> bool:
+            return first % 3 > 0
+
+    mixed = played(ssd, Small)["buffer"]
+    assert 0 < mixed["pages_forced"] < mixed["writes"] and mixed["write_hits"] > 0
 
 
 def test_parts_draw_by_the_seed() -> None:
@@ -317,6 +420,22 @@ def answers(base: type[Any], method: str, answer: object) -> Given:
         (answers(Lru, "evict", 256), DFTL, "evict answered slot 256, which is empty; expected one"),
         (answers(Lru, "evict", None), DFTL, "evict answered None, expected a slot with an entry"),
         (answers(Lru, "used", lambda slot: {}[slot]), DFTL, "used raised KeyError"),
+        (answers(ScoredLru, "score", 3), DFTL, "score answered 3 (int), expected an array of"),
+        (
+            answers(ScoredLru, "score", lambda entries: entries.age[1:].copy()),
+            DFTL,
+            "score answered 255 scores, expected one for each of the 256 entries",
+        ),
+        (
+            answers(ScoredLru, "score", lambda entries: entries.age * np.nan),
+            DFTL,
+            "score answered NaN, expected a number for each entry",
+        ),
+        (
+            answers(OldestOfAll, "admit", "x"),
+            FULL.with_({"ram.size": "4 MiB"}),
+            "admit answered 'x' (str), expected a truth value",
+        ),
         (answers(Threshold, "recycle", -1), FULL, "block -1, which is beyond the plane's 32"),
         (
             answers(Threshold, "recycle", lambda plane, nth: plane.free[0]),
@@ -348,5 +467,7 @@ def test_drives_that_have_no_place_for_a_part() -> None:
         SMALL.play("uniform", policies=[Lru])
     with pytest.raises(ConfigError, match=r"python:Preemptive.*depends on time"):
         SMALL.with_({"timing.model": "none"}).play("uniform", policies=[Preemptive])
+    with pytest.raises(PolicyError, match=r"batch: found -1, expected 0 or more"):
+        DFTL.play("uniform", policies=[type("Bad", (ScoredLru,), {"batch": -1})])
     with pytest.raises(PolicyError, match=r"reads: found .*, expected a tuple of 'age', 'erases'"):
         SMALL.play("uniform", policies=[type("Bad", (Greedy,), {"reads": ("valid",)})])

@@ -1,7 +1,7 @@
 //! Settings of translation, cleaning, placement and wear.
 
 use crate::{
-    Allocation, AllocationOrder, FreeBlockOrder, PlacementName, PlacementSettings, ScheduleName, ScheduleSettings,
+    Allocation, AllocationOrder, FreeBlockOrder, OwnSettings, PlacementName, PlacementSettings, ScheduleName, ScheduleSettings,
     SchemeName, SchemeSettings, VictimChoice, VictimSettings, WearName, WearPolicySettings,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -20,11 +20,19 @@ pub struct FtlSettings {
     /// Settings of the translation layers, each in a table named after it.
     #[serde(flatten)]
     pub schemes: SchemeSettings,
+    /// Settings of registered layers, likewise.
+    #[serde(flatten)]
+    pub own: OwnSettings,
 }
 
 impl Default for FtlSettings {
     fn default() -> Self {
-        Self { scheme: SchemeName::Page, entry_bytes: 4, schemes: SchemeSettings::default() }
+        Self {
+            scheme: SchemeName::Page,
+            entry_bytes: 4,
+            schemes: SchemeSettings::default(),
+            own: OwnSettings::default(),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use crate::scored::{Scoring, reads_of};
 use flashwright_block::Rng;
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
 use flashwright_ftl::policies::victim::{Choosing, MakeVictim, PickVictim, SealedBlocks, VictimContext};
-use flashwright_ftl::{FaultCell, Foreign};
+use flashwright_ftl::{FaultCell, Foreign, LpnRun};
 use flashwright_sim::{PolicyUsed, Report};
 use flashwright_ssd::{BufferRules, ChooseLeaving, HeldGroups, MakeManager, Policies, RamContext};
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
@@ -39,11 +39,15 @@ pub struct Handed {
     keeps_reads: bool,
     reads_are_uses: bool,
     padding: bool,
+    /// Whether a buffer policy is asked which pages come in.
+    admits: bool,
     /// Blocks of a plane that a translation layer fills side by side, and whether it cleans where no write waits.
     pub open_blocks: u32,
     pub cleans: bool,
     /// What a victim policy that rates kinds of blocks reads of them; none if it picks.
     reads: Option<Vec<String>>,
+    /// Of a replacement policy that rates entries: how many leave by one rating, 0 for a share of the cache.
+    pub batch: Option<u32>,
     /// Whether a schedule is asked when a die is idle, and whether it makes one round of steps at a time.
     pub idle: bool,
     pub one_at_a_time: bool,
@@ -655,8 +659,8 @@ impl MakeManager for Maker {
         &self.0.handed.name
     }
     fn rules(&self) -> BufferRules {
-        let Handed { by_block, keeps_reads, reads_are_uses, padding, .. } = self.0.handed;
-        BufferRules { by_block, keeps_reads, reads_are_uses, padding }
+        let Handed { by_block, keeps_reads, reads_are_uses, padding, admits, .. } = self.0.handed;
+        BufferRules { by_block, keeps_reads, reads_are_uses, padding, admits }
     }
     fn make(&self, context: &RamContext) -> Box<dyn ChooseLeaving> {
         let mut rng = context.seed.stream("ram.manager");
@@ -665,18 +669,18 @@ impl MakeManager for Maker {
             ("pages_per_block", context.pages_per_block),
             ("logical_pages", context.logical_pages),
         ];
-        Box::new(Choice::new(Instance::new(&self.0, &mut rng, &of, ["choose"])))
+        Box::new(Choice::new(Instance::new(&self.0, &mut rng, &of, ["choose", "admit"])))
     }
 }
 
 #[derive(Debug)]
 struct Choice {
-    instance: Instance<1>,
+    instance: Instance<2>,
     buffer: Option<Py<Buffer>>,
 }
 
 impl Choice {
-    fn new(instance: Instance<1>) -> Self {
+    fn new(instance: Instance<2>) -> Self {
         let buffer = Python::attach(|py| Py::new(py, Buffer { shown: Shown::new() })).ok();
         Self { instance, buffer }
     }
@@ -689,6 +693,13 @@ impl ChooseLeaving for Choice {
             let ask = || self.instance.shared.ask(py, choose, (buffer,));
             let answer = shown_while(py, &buffer.get().shown, "buffer", groups, ask)?;
             number(&answer, "choose", "one of buffer.blocks")
+        })
+    }
+    fn admits(&mut self, run: LpnRun, is_write: bool) -> Result<bool, String> {
+        let admit = self.instance.method(1)?;
+        Python::attach(|py| {
+            let answer = self.instance.shared.ask(py, admit, (run.first.0, run.pages, is_write))?;
+            answer.extract().map_err(|_| format!("admit answered {}, expected a truth value", described(&answer)))
         })
     }
     fn again(&self) -> Box<dyn ChooseLeaving> {

@@ -4,7 +4,7 @@
 
 use crate::errors::{OutOfSpaceError, PolicyError};
 use crate::foreign::{Maker, Method, NOT_BEGUN, Shared, Shown, described, held, number, opened};
-use flashwright_ftl::{Cause, DecideFtl, FtlDrive, GuardedFlash, LpnRun, MakeFtl};
+use flashwright_ftl::{Cause, DecideFtl, FtlDrive, GuardedFlash, LpnRun, MakeFtl, OwnSettings};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -161,7 +161,12 @@ impl MakeFtl for Maker {
     fn cleans(&self) -> bool {
         self.0.handed.cleans
     }
-    fn make(&self, mut drive: FtlDrive, flash: &mut Box<GuardedFlash>) -> Box<dyn DecideFtl> {
+    fn make(
+        &self,
+        mut drive: FtlDrive,
+        _: &OwnSettings,
+        flash: &mut Box<GuardedFlash>,
+    ) -> Result<Box<dyn DecideFtl>, String> {
         let seed = flashwright_block::below(&mut drive.rng, 1 << 63);
         let shared = Arc::clone(&self.0);
         let begun = Python::attach(|py| {
@@ -186,7 +191,7 @@ impl MakeFtl for Maker {
             let made = lending(py, &handle, flash, || shared.begin_with(seed, about, METHODS)).ok()??;
             Some(Begun { instance: made.0, methods: made.1, handle })
         });
-        Box::new(Layer { shared, begun })
+        Ok(Box::new(Layer { shared, begun }))
     }
 }
 

@@ -8,7 +8,6 @@ mod errors;
 mod foreign;
 mod layer;
 mod parts;
-
 mod proxy;
 mod replay;
 mod scored;
@@ -21,7 +20,7 @@ mod target;
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible, trace_error};
 use flashwright_block::{ArbiterName, BlockDevice, Nanos, Request, SECTOR_BYTES, Seed};
 use flashwright_ftl::{
-    Listed, MapCacheName, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
+    Listed, MapCacheName, OwnFtl, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
 };
 use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
@@ -33,9 +32,25 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use source::TraceText;
+use std::sync::OnceLock;
 
-/// The digest of the simulator's source.
-const SOURCE_DIGEST: &str = env!("FLASHWRIGHT_SOURCE_DIGEST");
+pub use flashwright_ftl;
+pub use pyo3;
+
+/// The digest of what this core was built from.
+static SOURCE_DIGEST: OnceLock<&str> = OnceLock::new();
+
+fn source_digest() -> &'static str {
+    SOURCE_DIGEST.get().copied().unwrap_or_default()
+}
+
+/// Adds a translation layer to those that `ftl.scheme` names; to be called before [`fill`].
+///
+/// # Errors
+/// `ConfigError`, as [`flashwright_ftl::register`].
+pub fn register<T: OwnFtl>(name: &'static str) -> PyResult<()> {
+    flashwright_ftl::register::<T>(name).map_err(ConfigError::new_err)
+}
 
 fn config_error(error: flashwright_ssd::ConfigError) -> PyErr {
     ConfigError::new_err(error.to_string())
@@ -185,7 +200,7 @@ fn policies() -> String {
     fn rows(listed: impl Iterator<Item = Listed>) -> impl Iterator<Item = Value> {
         listed.map(|listed| json!({ "key": listed.key, "name": listed.name, "about": listed.about }))
     }
-    let all: Vec<Value> = rows(SchemeName::ALL.iter().map(|name| name.listed()))
+    let all: Vec<Value> = rows(SchemeName::all().map(SchemeName::listed))
         .chain(rows(VictimName::ALL.iter().map(|name| name.listed()).chain([VictimChoice::listed_default()])))
         .chain(rows(ScheduleName::ALL.iter().map(|name| name.listed())))
         .chain(rows(PlacementName::ALL.iter().map(|name| name.listed())))
@@ -394,42 +409,69 @@ fn trace_fit(py: Python<'_>, spec: &str, most: Option<u64>, sequence: bool) -> P
     })
 }
 
-#[pymodule]
-mod _core {
-    #[pymodule_export]
-    use super::crash::CrashTest;
-    #[pymodule_export]
-    use super::foreign::{Buffer, Unit};
-    #[pymodule_export]
-    use super::layer::FlashHandle;
-    #[pymodule_export]
-    use super::parts::PlaneWear;
-    #[pymodule_export]
-    use super::replay::Replay;
-    #[pymodule_export]
-    use super::scored::Kinds;
-    #[pymodule_export]
-    use super::serve::Server;
-    #[pymodule_export]
-    use super::simulation::{Columns, SharedDrive, Simulation};
-    #[pymodule_export]
-    use super::statistics::{statistics, statistics_distances};
-    #[pymodule_export]
-    use super::target::Target;
-    #[pymodule_export]
-    use super::{
-        config_bundled, config_check, config_json, config_of_json, config_read, config_with, devices, memory_left,
-        memory_needed, policies, precondition_read, schema_options, schema_run, settings, settings_schema, share_read,
-        size_read, time_read, trace_columns, trace_convert, trace_fit, trace_formats, trace_info, trace_merge,
-        workload_columns, workload_read, workloads,
-    };
-    use pyo3::prelude::*;
-
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::errors::keep_panics();
-        module.add("SECTOR_BYTES", flashwright_block::SECTOR_BYTES)?;
-        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("source_digest", super::SOURCE_DIGEST)
+/// Fills the module `flashwright._core`. `source_digest` is what `flashwright_digest` told of the crate that is this core, and
+/// `built_with` says in words what it has beside ours, if anything.
+///
+/// # Errors
+/// What Python raises.
+pub fn fill(module: &Bound<'_, PyModule>, source_digest: &'static str, built_with: &'static str) -> PyResult<()> {
+    errors::keep_panics();
+    SOURCE_DIGEST.get_or_init(|| source_digest);
+    module.add("SECTOR_BYTES", SECTOR_BYTES)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("source_digest", source_digest)?;
+    module.add("built_with", built_with)?;
+    macro_rules! classes {
+        ($($class:ty),+) => { $(module.add_class::<$class>()?;)+ };
     }
+    macro_rules! functions {
+        ($($function:path),+) => { $(module.add_function(wrap_pyfunction!($function, module)?)?;)+ };
+    }
+    classes!(
+        crash::CrashTest,
+        foreign::Buffer,
+        foreign::Unit,
+        layer::FlashHandle,
+        parts::MapEntries,
+        parts::PlaneWear,
+        replay::Replay,
+        scored::Kinds,
+        serve::Server,
+        simulation::Columns,
+        simulation::SharedDrive,
+        simulation::Simulation,
+        target::Target
+    );
+    functions!(
+        config_bundled,
+        config_check,
+        config_json,
+        config_of_json,
+        config_read,
+        config_with,
+        devices,
+        memory_left,
+        memory_needed,
+        policies,
+        precondition_read,
+        schema_options,
+        schema_run,
+        settings,
+        settings_schema,
+        share_read,
+        size_read,
+        statistics::statistics,
+        statistics::statistics_distances,
+        time_read,
+        trace_columns,
+        trace_convert,
+        trace_fit,
+        trace_formats,
+        trace_info,
+        trace_merge,
+        workload_columns,
+        workload_read,
+        workloads
+    );
+    Ok(())
 }

@@ -1,8 +1,11 @@
 //! Smaller parts in Python: when cleaning runs, which data move for the sake of wear, which entry leaves a cached map.
 
-use crate::foreign::{Column, Instance, Maker, NOT_BEGUN, Shown, described, look_at, number, shown_while};
+use crate::foreign::{Column, Instance, Maker, NOT_BEGUN, Shown, described, float, look_at, number, shown_while};
+use crate::scored::scores_of;
 use flashwright_block::Rng;
-use flashwright_ftl::policies::map_cache::{MakeMapCache, MapCacheContext, ReplaceEntries};
+use flashwright_ftl::policies::map_cache::{
+    CachedEntries, MakeMapCache, MapCacheContext, ReplaceEntries, Replacing, ScoreEntries,
+};
 use flashwright_ftl::policies::schedule::{
     CallForSteps, MakeSchedule, Moment, Occasion, ScheduleContext, ScheduleRules,
 };
@@ -158,9 +161,96 @@ impl MakeMapCache for Maker {
     fn name(&self) -> &str {
         &self.0.handed.name
     }
-    fn make(&self, context: MapCacheContext, mut rng: Rng) -> Box<dyn ReplaceEntries> {
+    fn make(&self, context: MapCacheContext, mut rng: Rng) -> Replacing {
         let of = [("entries", context.entries), ("entries_per_page", context.entries_per_page)];
-        Box::new(Replacement(Instance::new(&self.0, &mut rng, &of, ["loaded", "used", "left", "evict"])))
+        match self.0.handed.batch {
+            Some(batch) => {
+                let instance = Instance::new(&self.0, &mut rng, &of, ["score"]);
+                Replacing::Score(Box::new(ScoredReplacement::new(instance)), batch)
+            }
+            None => {
+                let methods = ["loaded", "used", "left", "evict"];
+                Replacing::Told(Box::new(Replacement(Instance::new(&self.0, &mut rng, &of, methods))))
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct EntryColumns {
+    page: Column<i64>,
+    age: Column<f64>,
+    held_for: Column<f64>,
+    uses: Column<f64>,
+    dirty: Column<bool>,
+}
+
+/// The entries of a cached map, as a policy that rates them sees them.
+#[pyclass(module = "flashwright._core", frozen)]
+pub struct MapEntries {
+    shown: Mutex<Shown<CachedEntries, EntryColumns>>,
+}
+
+impl MapEntries {
+    fn with<R>(&self, look: impl FnOnce(&CachedEntries, &mut EntryColumns, u64) -> PyResult<R>) -> PyResult<R> {
+        look_at(&self.shown, "entries", "score", look)
+    }
+}
+
+macro_rules! entry_columns {
+    ($($name:ident: |$entries:ident| $numbers:expr),+ $(,)?) => {
+        #[pymethods]
+        impl MapEntries {
+            $(#[getter]
+            fn $name(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+                self.with(|$entries, columns, call| {
+                    let len = $entries.len();
+                    columns.$name.show(py, call, len, len.next_power_of_two(), $numbers)
+                })
+            })+
+            #[getter]
+            fn now(&self) -> PyResult<u64> {
+                self.with(|entries, _, _| Ok(entries.now))
+            }
+            fn __len__(&self) -> PyResult<usize> {
+                self.with(|entries, _, _| Ok(entries.len()))
+            }
+        }
+    };
+}
+
+entry_columns! {
+    page: |entries| entries.pages().map(i64::from),
+    age: |entries| entries.ages().map(float),
+    held_for: |entries| entries.held_for().map(float),
+    uses: |entries| entries.uses().map(f64::from),
+    dirty: |entries| entries.dirty(),
+}
+
+#[derive(Debug)]
+struct ScoredReplacement {
+    instance: Instance<1>,
+    entries: Option<Py<MapEntries>>,
+}
+
+impl ScoredReplacement {
+    fn new(instance: Instance<1>) -> Self {
+        let entries = Python::attach(|py| Py::new(py, MapEntries { shown: Shown::new() })).ok();
+        Self { instance, entries }
+    }
+}
+
+impl ScoreEntries for ScoredReplacement {
+    fn score(&mut self, entries: &mut Box<CachedEntries>, scores: &mut Vec<f64>) -> Result<(), String> {
+        let (score, shows) = (self.instance.method(0)?, self.entries.as_ref().ok_or(NOT_BEGUN)?);
+        Python::attach(|py| {
+            let ask = || self.instance.shared.ask(py, score, (shows,));
+            let answer = shown_while(py, &shows.get().shown, "entries", entries, ask)?;
+            scores_of(&answer, "entry", scores)
+        })
+    }
+    fn again(&self) -> Box<dyn ScoreEntries> {
+        Box::new(Self::new(self.instance.again()))
     }
 }
 

@@ -76,6 +76,15 @@ pub fn reads_of(names: &[String]) -> Reads {
     Reads { ages: has("age"), erases: has("erases"), streams: has("stream") }
 }
 
+/// Adds the scores that `score` answered.
+pub fn scores_of(answer: &Bound<'_, PyAny>, of: &str, scores: &mut Vec<f64>) -> Result<(), String> {
+    let row = answer.extract::<PyReadonlyArray1<'_, f64>>().map_err(|_| {
+        format!("score answered {}, expected an array of float64, a number for each {of}", described(answer))
+    })?;
+    scores.extend(row.as_array().iter());
+    Ok(())
+}
+
 /// An instance that rates.
 #[derive(Debug)]
 pub struct Scoring {
@@ -96,11 +105,7 @@ impl ScoreBlocks for Scoring {
         Python::attach(|py| {
             let ask = || self.instance.shared.ask(py, score, (shows,));
             let answer = shown_while(py, &shows.get().shown, "kinds", kinds, ask)?;
-            let row = answer.extract::<PyReadonlyArray1<'_, f64>>().map_err(|_| {
-                format!("score answered {}, expected an array of float64, a number for each kind", described(&answer))
-            })?;
-            scores.extend(row.as_array().iter());
-            Ok(())
+            scores_of(&answer, "kind", scores)
         })
     }
     fn again(&self) -> Box<dyn ScoreBlocks> {

@@ -51,7 +51,7 @@ impl State {
     fn made(&self) -> Made {
         let json = |value: Result<serde_json::Value, serde_json::Error>| value.expect("it is plain data");
         Made {
-            source_digest: crate::SOURCE_DIGEST.to_owned(),
+            source_digest: crate::source_digest().to_owned(),
             source: json(serde_json::to_value(self.text.kept())),
             options: json(serde_json::to_value(&self.options)),
             trace_sha256: None,
@@ -107,6 +107,11 @@ impl State {
                 "the run can't be saved: {} is written in Python, and its state is not part of a saved run",
                 self.policies.names()
             );
+            return Err(SavedStateError::new_err((what, "leave out the checkpoint and let the run finish")));
+        }
+        if self.run.ssd().has_foreign_policies() {
+            let scheme = self.run.ssd().config().ftl.scheme.listed().name;
+            let what = format!("the run can't be saved: the state of the layer {scheme} is not part of a saved run");
             return Err(SavedStateError::new_err((what, "leave out the checkpoint and let the run finish")));
         }
         Ok(())

@@ -79,7 +79,7 @@ pub struct RamFigures {
     pub pages_dropped: u64,
     /// Flushes that had to write.
     pub flushes: u64,
-    /// Pages written bypassing the RAM because the host demanded them on flash at once.
+    /// Pages written past the RAM because the host demanded them on flash at once, or a policy from outside did not admit them.
     pub pages_forced: u64,
     /// The partition over time, if the manager shares the RAM with the mapping table: at most 4,096 points, whose
     /// spacing in [`PartitionPoint::requests`] doubles when there would be more.
@@ -331,9 +331,11 @@ impl Ram {
 
     /// Adds the pages of a run that were read from flash, unless no more room can be made.
     fn keep_reads(&mut self, run: LpnRun, scheme: &mut Scheme, flash: &mut Flash) {
+        let mut admitted = None;
         for lpn in run.iter() {
             if self.manager.is_dirty(lpn).is_none()
                 && scheme.lookup(lpn, flash).is_some()
+                && *admitted.get_or_insert_with(|| self.manager.admits(run, false))
                 && self.desk.make_room(&mut self.manager, scheme, flash).is_ok()
                 && let Some(ppn) = scheme.lookup(lpn, flash)
             {
@@ -343,7 +345,7 @@ impl Ram {
         }
     }
 
-    /// The host writes a run. With `forced` it must be on flash when the request completes.
+    /// The host writes a run. With `forced` it must be on flash when the request completes, as it is where a policy does not admit it.
     ///
     /// # Errors
     /// [`OutOfSpace`] when flash takes no more. Pages before the one that needed room are written; the others keep
@@ -355,7 +357,7 @@ impl Ram {
         scheme: &mut Scheme,
         flash: &mut Flash,
     ) -> Result<(), OutOfSpace> {
-        if forced && !self.power_protected {
+        if (forced && !self.power_protected) || !self.manager.admits(run, true) {
             self.write_past(run, scheme, flash)?;
         } else {
             for lpn in run.iter() {

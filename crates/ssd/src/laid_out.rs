@@ -5,7 +5,7 @@ use crate::cleaning::BackgroundCleaning;
 use crate::ssd::Policies;
 use flashwright_config::{DieOrderName, DriveConfig, SettingError, TimingModel};
 use flashwright_ftl::schemes::SchemeContext;
-use flashwright_ftl::{Flash, Foreign, SchemeName, SlcCacheKind};
+use flashwright_ftl::{Flash, Foreign, MakeFtl, SchemeName, SlcCacheKind};
 use flashwright_nand::ProgramOrder;
 
 /// Validation errors. If power may be cut and nothing speaks against that, `flash` gets what a mount needs first: the
@@ -16,7 +16,7 @@ pub(crate) fn problems(
     flash: &mut Flash,
     policies: &Policies,
 ) -> Vec<SettingError> {
-    let mut problems = crate::power_loss::problems(config, !policies.is_empty(), flash);
+    let mut problems = crate::power_loss::problems(config, !policies.is_empty() || config.ftl.scheme.is_from_outside(), flash);
     if config.recovery.can_mount() && problems.is_empty() {
         flash.track_changes(config.logical_pages());
         crate::power_loss::prepare_checkpoints(config, flash);
@@ -124,16 +124,14 @@ fn of_policies(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
         _ => SchemeName::asks_policies,
     };
     let refused = policies.ftl.policies().into_iter().filter(|(kind, _)| !takes(kind)(scheme));
-    let any_order = policies
-        .ftl
-        .ftl
-        .as_deref()
-        .filter(|_| config.block_layout().unit() > 1 && config.geometry.program_order != ProgramOrder::Ascending);
-    let any_order = any_order.map(|maker| SettingError {
+    let any_order = scheme.is_from_outside()
+        && config.block_layout().unit() > 1
+        && config.geometry.program_order != ProgramOrder::Ascending;
+    let any_order = any_order.then(|| SettingError {
         key: "geometry.program-order".to_owned(),
         what: format!(
             "found \"any\" with {}, expected \"ascending\" where one command programs several mapping units",
-            maker.name()
+            policies.ftl.ftl.as_deref().map_or(scheme.listed().name, MakeFtl::name)
         ),
     });
     refused

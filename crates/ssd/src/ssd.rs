@@ -235,11 +235,12 @@ impl Ssd {
         let keeps = keeps.into();
         let with_own_layer = policies.ftl.ftl.is_some().then(|| {
             let mut written = config.clone().into_written();
-            written.ftl.scheme = SchemeName::Foreign;
+            written.ftl.scheme = SchemeName::Foreign(None);
             written.check()
         });
         let with_own_layer = with_own_layer.transpose()?;
         let config = with_own_layer.as_ref().unwrap_or(config);
+        let has_foreign = !policies.is_empty() || config.ftl.scheme.is_from_outside();
         let fail = |problems| ConfigError { source_name: config.name.clone(), problems };
         if let Some(problem) = crate::memory::problem(config, keeps) {
             return Err(fail(vec![problem]).into());
@@ -275,7 +276,7 @@ impl Ssd {
             && !observer.listens()
             && config.host.partial_pages != PartialPages::ReadModifyWrite
             && keeps != Keeps::Bytes
-            && policies.is_empty()
+            && !has_foreign
             && ahead.is_none()
             && power.is_none()
             && scheme.zoned().is_none();
@@ -309,7 +310,7 @@ impl Ssd {
             sectors_written: 0,
             ready: VecDeque::new(),
             failed: Vec::new(),
-            policy_fault: (!policies.is_empty()).then(|| policies.ftl.fault.clone()),
+            policy_fault: has_foreign.then(|| policies.ftl.fault.clone()),
             own_schedule: policies.ftl.schedule.as_deref().map(MakeSchedule::rules),
             own_wear: policies.ftl.wear.is_some(),
             data: (keeps == Keeps::Bytes).then(Box::default),
@@ -450,7 +451,7 @@ impl Ssd {
         self.own_wear || self.config.wear.policy.is_some()
     }
 
-    /// Whether policies from outside take part, which the configuration does not tell.
+    /// Whether policies or a translation layer from outside take part, whose state is not saved.
     #[must_use]
     pub fn has_foreign_policies(&self) -> bool {
         self.policy_fault.is_some()

@@ -9,7 +9,12 @@ use crate::common::*;
 use flashwright_block::{IoError, RequestKind, Seed};
 use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, PlacePages, PlacementContext};
 use flashwright_ftl::policies::victim::{Choosing, MakeVictim, PickVictim, SealedBlocks, VictimContext};
-use flashwright_ssd::{BufferRules, ChooseLeaving, HeldGroups, MakeManager, Policies, RamContext, Ssd};
+use flashwright_ftl::{Ftl, register};
+use flashwright_ssd::{BufferRules, ChooseLeaving, Config, HeldGroups, MakeManager, Policies, RamContext, Ssd};
+
+/// The layer that `flashwright new ftl` begins with.
+#[path = "../../../python/flashwright/cli/template/src/layer.rs"]
+mod layer;
 
 type Pick = fn(&SealedBlocks) -> Result<i64, String>;
 
@@ -336,4 +341,56 @@ fn drives_that_have_no_place_for_a_policy_are_refused() {
     let rules = BufferRules { by_block: true, ..BufferRules::default() };
     let said = fault(&["ram.size=\"16 KiB\""], &leaving(rules, |_| 0));
     assert!(said.contains("ram.size: found room for 4 pages, but the policy own evicts whole blocks"), "{said}");
+}
+
+/// A drive under the layer, or under another with `native` laid over.
+fn under_own_layer(settings: &[&str], native: Option<&[&str]>, seed: u64) -> Ssd {
+    static REGISTERED: std::sync::Once = std::sync::Once::new();
+    REGISTERED.call_once(|| register::<layer::PageMap>("own-page").unwrap());
+    let more = native.unwrap_or(&["ftl.scheme=own-page"]);
+    Ssd::new(&config(&small(&[settings, more].concat())), Seed(seed), true).unwrap()
+}
+
+#[test]
+fn a_registered_layer_takes_the_steps_of_its_native_twin() {
+    let fill: &[&str] = &["capacity.logical=\"1400 KiB\""];
+    let worn: &[&str] = &["wear.pe-cycles-max=100", "wear.factory-bad=0.05"];
+    for settings in [&[][..], fill, &["timing.model=serial"], &["geometry.channels=4"], worn] {
+        for seed in 0..3 {
+            let (own, page) = (under_own_layer(settings, None, seed), under_own_layer(settings, Some(&[]), seed));
+            assert_eq!(played(own, seed), played(page, seed), "{settings:?}, seed {seed}");
+        }
+    }
+    let own = under_own_layer(&["ftl.own-page.spare-blocks=2"], None, 7);
+    assert_eq!(own.scheme().figures().ram_bytes, u64::from(own.logical_pages()) * 4);
+    assert_eq!(played(own, 7), played(under_own_layer(&[], Some(&["gc.free-blocks-min=4"]), 7), 7));
+}
+
+#[test]
+fn a_registered_layer_is_named_and_set_as_ours_are() {
+    let own = under_own_layer(&["ftl.own-page.spare-blocks=1"], None, 1);
+    let text = own.config().to_toml();
+    assert!(text.contains("scheme = \"own-page\"") && text.contains("[ftl.own-page]\nspare-blocks = 1"), "{text}");
+    assert_eq!(Config::from_toml(&text, "again").unwrap(), own.config().clone());
+    let said = |settings: &[&str]| {
+        let found = Config::default().with_settings(settings);
+        let fault = |config| Ssd::new(&config, Seed(1), false).err().unwrap().to_string();
+        found.map_or_else(|error| error.to_string(), fault)
+    };
+    assert!(said(&["ftl.scheme=own-pag"]).contains("own-page; did you mean \"own-page\"?"));
+    assert!(said(&["ftl.own-page.spare=1"]).contains("unknown key; did you mean spare-blocks?"));
+    assert!(said(&["ftl.own-page.spare-blocks=none"]).contains("ftl.own-page.spare-blocks: found \"none\""));
+    let chosen = ["ftl.scheme=own-page"];
+    let refused = [
+        ("recovery.mount-by=scan", "a mount builds the drive anew, without them"),
+        ("gc.schedule=preemptive", "found \"preemptive\" with own-page, which has no method clean"),
+        ("wear.policy=threshold", "ftl.scheme = \"own-page\" takes only \"none\""),
+    ];
+    for (setting, expected) in refused {
+        let found = said(&[&chosen[..], &[setting]].concat());
+        assert!(found.contains(expected), "{setting}: {found}");
+    }
+    for name in ["page", "own-page", "Own", "own--page", "", "-own", "scheme", "foreign"] {
+        assert!(register::<layer::PageMap>(name).is_err(), "{name}");
+    }
 }

@@ -94,9 +94,9 @@ def _run(arguments: list[str], heard: interrupts.Heard) -> int:
 def _invoke(arguments: list[str]) -> int:
     if arguments == ["--version"]:
         # Answered here, since a parser takes longer to import than all else that this needs.
-        from flashwright._core import __version__
+        from flashwright.support.core import version_line
 
-        print(f"flashwright {__version__}")
+        print(version_line())
         return 0
     with interrupts.importing():
         from flashwright.cli import root

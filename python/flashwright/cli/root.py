@@ -12,6 +12,7 @@ from flashwright.cli.completion import VARIABLE, complete
 from flashwright.cli.help import Command, Group
 from flashwright.cli.render import errors
 from flashwright.support import interrupts
+from flashwright.support.core import version_line
 from flashwright.support.publiccalls import papers_expected
 
 __all__ = ["COMMANDS", "app", "invoke", "load"]
@@ -46,6 +47,7 @@ COMMANDS: dict[str, dict[str, str]] = {
         "policies": "List everything that can be chosen by name: schemes, policies, schedulers, workloads, formats.",
         "devices": "List the bundled drives, or print one as TOML.",
         "schema": "Print the JSON Schema of a document, with the meaning of everything in it.",
+        "new": "Begin a crate of your own that builds a wheel of Flashwright with more in its core.",
         "convert": "Convert what another simulator reads: a drive, and a command for each workload.",
         "trace": "Summarise, compare, convert, scale, merge and record traces.",
     },
@@ -140,9 +142,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from flashwright._core import __version__
-
-        print(f"flashwright {__version__}")
+        print(version_line())
         raise typer.Exit
 
 

@@ -2,7 +2,7 @@
 
 import flashwright._core as _core
 
-__all__ = ["SECTOR_BYTES", "_core", "expect_arrays"]
+__all__ = ["SECTOR_BYTES", "_core", "expect_arrays", "version_line"]
 
 SECTOR_BYTES = _core.SECTOR_BYTES
 """The unit of addresses of block devices."""
@@ -18,3 +18,15 @@ def expect_arrays() -> None:
     >>> expect_arrays()
     """
     import numpy  # noqa: F401
+
+
+def version_line() -> str:
+    """What this is: its version, and what else its core was built with.
+
+    Examples
+    --------
+    >>> version_line() == f"flashwright {_core.__version__}"
+    True
+    """
+    with_more = f" with {_core.built_with}" if _core.built_with else ""
+    return f"flashwright {_core.__version__}{with_more}"

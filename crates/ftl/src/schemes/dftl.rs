@@ -548,7 +548,7 @@ impl Dftl {
     /// As [`Dftl::load`] into a full cache: one entry leaves, and its slot takes the new one.
     #[inline(always)]
     fn load_in_place(&mut self, lpn: Lpn, page: u32, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
-        let slot = self.map.policy.victim().expect("a full cache has a victim");
+        let slot = self.map.victim().expect("a full cache has a victim");
         let shared = if self.map.is_dirty(slot) { self.write_back(slot, page, flash)? } else { None };
         self.figures.cache.evictions += 1;
         let mark = shared.unwrap_or_else(|| self.read_translation(page, flash));

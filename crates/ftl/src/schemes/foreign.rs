@@ -4,7 +4,8 @@
 //! call, refuses illegal steps, and follows the newest copy of each page. So reads, validity and the counts of cleaning are right
 //! whatever the layer does, and the audit compares its own map with them. After the first fault it is not called again.
 
-use super::{BuildScheme, SchemeContext};
+use super::own::{OwnLayer, OwnSettings};
+use super::{BuildScheme, SchemeContext, SchemeName};
 use crate::durable::{MountError, Scan};
 use crate::guarded::{Call, GuardedFlash};
 use crate::policies::foreign::FaultCell;
@@ -25,8 +26,16 @@ pub trait MakeFtl {
     fn open_blocks(&self) -> u32;
     /// Whether it cleans where no write waits.
     fn cleans(&self) -> bool;
-    /// The layer, over erased flash.
-    fn make(&self, drive: FtlDrive, flash: &mut Box<GuardedFlash>) -> Box<dyn DecideFtl>;
+    /// The layer, over erased flash; `settings` has those of registered layers.
+    ///
+    /// # Errors
+    /// The reason why there can be none on this drive.
+    fn make(
+        &self,
+        drive: FtlDrive,
+        settings: &OwnSettings,
+        flash: &mut Box<GuardedFlash>,
+    ) -> Result<Box<dyn DecideFtl>, String>;
 }
 
 /// The drive that a layer is made for.
@@ -48,17 +57,25 @@ pub struct FtlDrive {
 
 /// A translation layer from outside. It may move the flash out of its box, and must put it back.
 pub trait DecideFtl: std::fmt::Debug + Send + Sync {
-    /// See [`Ftl::read`].
+    /// See [`Ftl::read`]: each page is answered once. By default from [`DecideFtl::lookup`].
     ///
     /// # Errors
     /// The reason why it can't; likewise below.
-    fn read(&mut self, run: LpnRun, flash: &mut Box<GuardedFlash>) -> Result<(), String>;
-    /// See [`Ftl::write`]. False if the rest of the run can't be placed.
+    fn read(&mut self, run: LpnRun, flash: &mut Box<GuardedFlash>) -> Result<(), String> {
+        for Lpn(lpn) in run.iter() {
+            match self.lookup(lpn)? {
+                Some(page) => flash.read(page, i64::from(lpn), 0).map(drop)?,
+                None => flash.read_unmapped(i64::from(lpn))?,
+            }
+        }
+        Ok(())
+    }
+    /// See [`Ftl::write`]: each page is programmed once. False if the rest of the run can't be placed.
     ///
     /// # Errors
     /// See [`DecideFtl::read`].
     fn write(&mut self, run: LpnRun, flash: &mut Box<GuardedFlash>) -> Result<bool, String>;
-    /// See [`Ftl::trim`].
+    /// See [`Ftl::trim`]. The copies that are left when it returns are old.
     ///
     /// # Errors
     /// See [`DecideFtl::read`].
@@ -67,22 +84,30 @@ pub trait DecideFtl: std::fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// See [`DecideFtl::read`].
-    fn clean(&mut self, plane: u32, budget: u32, flash: &mut Box<GuardedFlash>) -> Result<(), String>;
+    fn clean(&mut self, plane: u32, budget: u32, flash: &mut Box<GuardedFlash>) -> Result<(), String> {
+        let _ = (plane, budget, flash);
+        Err("it does not clean ahead of need".to_owned())
+    }
     /// The page that its map names for a logical page.
     ///
     /// # Errors
     /// See [`DecideFtl::read`].
     fn lookup(&self, lpn: u32) -> Result<Option<i64>, String>;
-    /// Figures of its own, by name.
+    /// Figures of its own, by name: `ram_bytes`, `cache_lookups`, `cache_hits`, `cache_evictions` and `cache_dirty_evictions` have
+    /// places in results, all others are listed.
     ///
     /// # Errors
     /// See [`DecideFtl::read`].
-    fn figures(&self) -> Result<Vec<(String, f64)>, String>;
+    fn figures(&self) -> Result<Vec<(String, f64)>, String> {
+        Ok(Vec::new())
+    }
     /// Its figures begin anew.
     ///
     /// # Errors
     /// See [`DecideFtl::read`].
-    fn reset_figures(&mut self) -> Result<(), String>;
+    fn reset_figures(&mut self) -> Result<(), String> {
+        Ok(())
+    }
     /// A copy that continues as this one would.
     fn again(&self) -> Box<dyn DecideFtl>;
 }
@@ -91,6 +116,34 @@ impl Clone for Box<dyn DecideFtl> {
     fn clone(&self) -> Self {
         self.again()
     }
+}
+
+/// In the place of a layer that can't be: the fault is known, so it is never called.
+#[derive(Debug)]
+struct Absent;
+
+impl DecideFtl for Absent {
+    fn write(&mut self, _: LpnRun, _: &mut Box<GuardedFlash>) -> Result<bool, String> {
+        Ok(false)
+    }
+    fn trim(&mut self, _: LpnRun, _: &mut Box<GuardedFlash>) -> Result<(), String> {
+        Ok(())
+    }
+    fn lookup(&self, _: u32) -> Result<Option<i64>, String> {
+        Ok(None)
+    }
+    fn again(&self) -> Box<dyn DecideFtl> {
+        Box::new(Self)
+    }
+}
+
+/// The layer that was passed in, or else the registered one that the settings name.
+fn maker_of<'a>(context: &SchemeContext<'a>) -> Option<&'a dyn MakeFtl> {
+    let passed_in = context.foreign.and_then(|foreign| foreign.ftl.as_deref());
+    passed_in.or_else(|| {
+        let SchemeName::Foreign(Some(name)) = context.ftl.scheme else { return None };
+        OwnLayer::named(name).map(|layer| layer as &dyn MakeFtl)
+    })
 }
 
 /// A translation layer from outside at work.
@@ -137,7 +190,7 @@ impl BuildScheme for ForeignFtl {
     type Settings = NoSettings;
 
     fn problems(context: &SchemeContext, flash: &Flash) -> Vec<String> {
-        let Some(maker) = context.foreign.and_then(|foreign| foreign.ftl.as_deref()) else {
+        let Some(maker) = maker_of(context) else {
             return vec!["ftl.scheme: found no translation layer from outside, expected one".to_owned()];
         };
         let schedule = context.gc.schedule;
@@ -153,12 +206,12 @@ impl BuildScheme for ForeignFtl {
     }
 
     fn side_by_side(context: &SchemeContext, _: &Flash) -> u32 {
-        context.foreign.and_then(|foreign| foreign.ftl.as_deref()).map_or(1, MakeFtl::open_blocks)
+        maker_of(context).map_or(1, MakeFtl::open_blocks)
     }
 
     fn new(context: &SchemeContext, flash: &mut Flash) -> Self {
-        let foreign = context.foreign.expect("problems found it");
-        let maker = foreign.ftl.as_deref().expect("problems found it");
+        let maker = maker_of(context).expect("problems found it");
+        let fault = context.foreign.map(|foreign| foreign.fault.clone()).unwrap_or_default();
         let mut guarded = Box::new(GuardedFlash::new(flash, context.logical_pages, maker.open_blocks()));
         let drive = FtlDrive {
             logical_pages: context.logical_pages,
@@ -173,9 +226,12 @@ impl BuildScheme for ForeignFtl {
         let made_for = context.schedule_context(1, flash);
         let schedules = (0..schedules).map(|_| schedule.build(&context.gc.schedules, made_for)).collect();
         guarded.lend(Call::Begin, flash);
-        let layer = maker.make(drive, &mut guarded);
+        let layer = maker.make(drive, &context.ftl.own, &mut guarded).unwrap_or_else(|what| {
+            fault.set(format!("{}: {what}", maker.name()));
+            Box::new(Absent)
+        });
         guarded.give_back(false, flash).expect("no request waits");
-        Self { layer, flash: guarded, name: maker.name().into(), fault: foreign.fault.clone(), schedules }
+        Self { layer, flash: guarded, name: maker.name().into(), fault, schedules }
     }
 
     fn mount(_: &SchemeContext, _: &mut Scan, _: &mut Flash) -> Result<Self, MountError> {

@@ -13,7 +13,10 @@ use crate::{
 use flashwright_block::{Nanos, Seed};
 use flashwright_nand::{BlockId, Geometry, Lpn, PlaneId, Ppn, ProgramOrder};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+mod own;
+pub use own::{OwnFtl, OwnLayer, OwnSettings, register};
 
 /// The parameters of the drive that a scheme is built for.
 #[derive(Clone, Copy)]
@@ -289,15 +292,13 @@ macro_rules! schemes {
         pub use $outside::$outer;
 
         /// The names that `ftl.scheme` takes.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-        #[serde(rename_all = "kebab-case")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[allow(missing_docs)]
         pub enum SchemeName {
             $($name,)+
-            /// A layer from outside, which is passed in when the drive is built: no setting names it, and no run with it is saved.
-            #[serde(skip_deserializing)]
-            #[schemars(skip)]
-            $unlisted,
+            /// A layer from outside: the name of one that was registered ([`register`]); none of one that is passed in when the
+            /// drive is built. No run with it is saved.
+            $unlisted(Option<&'static str>),
         }
 
         /// The settings of each `ftl.scheme`, in a table named after it.
@@ -342,94 +343,96 @@ macro_rules! dispatch {
             /// The catalogue entry.
             #[must_use]
             pub fn listed(self) -> Listed {
-                match self {
-                    $(SchemeName::$name => Listed { key: "ftl.scheme", name: $scheme::NAME, about: $scheme::ABOUT },)+
-                }
+                let (name, about) = match self {
+                    Self::Foreign(Some(name)) => (name, OwnLayer::named(name).map_or("", OwnLayer::about)),
+                    $(SchemeName::$name { .. } => ($scheme::NAME, $scheme::ABOUT),)+
+                };
+                Listed { key: "ftl.scheme", name, about }
             }
             /// The program order that the scheme needs of the chip.
             #[must_use]
             pub fn needs_order(self) -> Option<ProgramOrder> {
-                match self { $(SchemeName::$name => $scheme::NEEDS_ORDER,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::NEEDS_ORDER,)+ }
             }
             /// See [`BuildScheme::LEVELS_WEAR`].
             #[must_use]
             pub fn levels_wear(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::LEVELS_WEAR,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::LEVELS_WEAR,)+ }
             }
             /// See [`BuildScheme::CACHES_MAP`].
             #[must_use]
             pub fn caches_map(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::CACHES_MAP,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::CACHES_MAP,)+ }
             }
             /// See [`BuildScheme::HAS_SETS`].
             #[must_use]
             pub fn has_sets(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::HAS_SETS,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::HAS_SETS,)+ }
             }
             /// See [`BuildScheme::ASKS_POLICIES`].
             #[must_use]
             pub fn asks_policies(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::ASKS_POLICIES,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::ASKS_POLICIES,)+ }
             }
             /// See [`BuildScheme::CLEANS_IN_STEPS`].
             #[must_use]
             pub fn cleans_in_steps(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::CLEANS_IN_STEPS,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::CLEANS_IN_STEPS,)+ }
             }
             /// See [`BuildScheme::CACHES_IN_SLC`].
             #[must_use]
             pub fn caches_in_slc(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::CACHES_IN_SLC,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::CACHES_IN_SLC,)+ }
             }
             /// See [`BuildScheme::TAKES_CHECKPOINTS`].
             #[must_use]
             pub fn takes_checkpoints(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::TAKES_CHECKPOINTS,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::TAKES_CHECKPOINTS,)+ }
             }
             /// See [`BuildScheme::FILLS_IN_ORDER`].
             #[must_use]
             pub fn fills_in_order(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::FILLS_IN_ORDER,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::FILLS_IN_ORDER,)+ }
             }
             /// See [`BuildScheme::WRITES_IN_ORDER`].
             #[must_use]
             pub fn writes_in_order(self) -> bool {
-                match self { $(SchemeName::$name => $scheme::WRITES_IN_ORDER,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::WRITES_IN_ORDER,)+ }
             }
             /// See [`BuildScheme::addresses`].
             #[must_use]
             pub fn addresses(self, settings: &SchemeSettings, room: u32, geometry: &Geometry) -> u32 {
-                match self { $(SchemeName::$name => $scheme::addresses(&settings.$module, room, geometry),)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::addresses(&settings.$module, room, geometry),)+ }
             }
             /// See [`BuildScheme::side_by_side`].
             #[must_use]
             pub fn side_by_side(self, context: &SchemeContext, flash: &Flash) -> u32 {
-                match self { $(SchemeName::$name => $scheme::side_by_side(context, flash),)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::side_by_side(context, flash),)+ }
             }
             /// See [`BuildScheme::table_bytes`].
             #[must_use]
             pub fn table_bytes(self, settings: &SchemeSettings, logical_pages: u32, geometry: &Geometry) -> u64 {
-                match self { $(SchemeName::$name => $scheme::table_bytes(&settings.$module, logical_pages, geometry),)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::table_bytes(&settings.$module, logical_pages, geometry),)+ }
             }
             /// The victim policy of the scheme's source.
             #[must_use]
             pub fn victim(self) -> VictimName {
-                match self { $(SchemeName::$name => $scheme::VICTIM,)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::VICTIM,)+ }
             }
             /// See [`BuildScheme::problems`].
             #[must_use]
             pub fn problems(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
-                match self { $(SchemeName::$name => $scheme::problems(context, flash),)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::problems(context, flash),)+ }
             }
             /// See [`BuildScheme::cautions`].
             #[must_use]
             pub fn cautions(self, context: &SchemeContext, flash: &Flash) -> Vec<String> {
-                match self { $(SchemeName::$name => $scheme::cautions(context, flash),)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::cautions(context, flash),)+ }
             }
             /// See [`BuildScheme::reserve`].
             #[must_use]
             pub fn reserve(self, context: &SchemeContext, flash: &Flash) -> Option<Reserve> {
-                match self { $(SchemeName::$name => <$scheme as BuildScheme>::reserve(context, flash),)+ }
+                match self { $(SchemeName::$name { .. } => <$scheme as BuildScheme>::reserve(context, flash),)+ }
             }
             /// Reads what the flash holds after a loss of power, and builds the scheme over it. See [`BuildScheme::mount`].
             ///
@@ -437,7 +440,7 @@ macro_rules! dispatch {
             /// As [`BuildScheme::mount`].
             pub fn mount(self, context: &SchemeContext, flash: &mut Flash) -> Result<(Scheme, Scan), MountError> {
                 match self {
-                    $(SchemeName::$name => {
+                    $(SchemeName::$name { .. } => {
                         let mut scan = Scan::of($scheme::owners(context, flash), flash);
                         Ok((Scheme::$name($scheme::mount(context, &mut scan, flash)?), scan))
                     })+
@@ -446,12 +449,12 @@ macro_rules! dispatch {
             /// See [`BuildScheme::checkpoint_bytes_max`].
             #[must_use]
             pub fn checkpoint_bytes_max(self, context: &SchemeContext, flash: &Flash) -> u64 {
-                match self { $(SchemeName::$name => $scheme::checkpoint_bytes_max(context, flash),)+ }
+                match self { $(SchemeName::$name { .. } => $scheme::checkpoint_bytes_max(context, flash),)+ }
             }
             /// Builds the scheme over erased flash.
             #[must_use]
             pub fn build(self, context: &SchemeContext, flash: &mut Flash) -> Scheme {
-                match self { $(SchemeName::$name => Scheme::$name($scheme::new(context, flash)),)+ }
+                match self { $(SchemeName::$name { .. } => Scheme::$name($scheme::new(context, flash)),)+ }
             }
         }
 
@@ -573,6 +576,48 @@ schemes! {
     zoned::Zoned as Zoned;
     unlisted foreign::ForeignFtl as Foreign
 }
+
+impl SchemeName {
+    /// All that a setting can name: ours, and those that were registered.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let own = own::layers().into_iter().map(|layer| Self::Foreign(Some(layer.name())));
+        Self::ALL.iter().copied().chain(own)
+    }
+
+    /// The one of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().find(|scheme| scheme.listed().name == name)
+    }
+
+    /// Whether it is a layer from outside.
+    #[must_use]
+    pub fn is_from_outside(self) -> bool {
+        matches!(self, Self::Foreign(_))
+    }
+
+    fn names() -> Vec<&'static str> {
+        Self::all().map(|scheme| scheme.listed().name).collect()
+    }
+}
+
+impl Serialize for SchemeName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.listed().name)
+    }
+}
+
+impl<'de> Deserialize<'de> for SchemeName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::named(&text).ok_or_else(|| {
+            let names: Vec<String> = Self::names().into_iter().map(|name| format!("`{name}`")).collect();
+            D::Error::custom(format!("unknown variant `{text}`, expected one of {}", names.join(", ")))
+        })
+    }
+}
+
+crate::registry::text_schema!(SchemeName, { "type": "string", "enum": SchemeName::names() });
 
 impl Scheme {
     /// The scheme as one with zones, if it has any.

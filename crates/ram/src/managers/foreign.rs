@@ -5,7 +5,7 @@
 
 use super::{RamContext, View};
 use crate::{Destage, Groups};
-use flashwright_ftl::{FaultCell, SlotLists, Violation};
+use flashwright_ftl::{FaultCell, LpnRun, SlotLists, Violation};
 use flashwright_nand::Lpn;
 use std::sync::Arc;
 
@@ -30,6 +30,8 @@ pub struct BufferRules {
     pub reads_are_uses: bool,
     /// Whether an evicted block is padded with its pages on flash.
     pub padding: bool,
+    /// Whether it is asked which pages come in.
+    pub admits: bool,
 }
 
 /// Chooses what to evict from the RAM.
@@ -40,6 +42,15 @@ pub trait ChooseLeaving: std::fmt::Debug + Send + Sync {
     /// # Errors
     /// The reason why it can't.
     fn choose(&mut self, groups: &mut Box<HeldGroups>) -> Result<i64, String>;
+    /// Whether pages that the host writes are held, or those that it read from flash; asked once for a request, with
+    /// [`BufferRules::admits`]. Writes that are not go to flash at once.
+    ///
+    /// # Errors
+    /// The reason why it can't say.
+    fn admits(&mut self, run: LpnRun, is_write: bool) -> Result<bool, String> {
+        let _ = (run, is_write);
+        Ok(true)
+    }
     /// A copy that continues as this one would.
     fn again(&self) -> Box<dyn ChooseLeaving>;
 }
@@ -171,6 +182,16 @@ impl ForeignManager {
     #[inline(never)]
     pub(super) fn keeps_reads(&self) -> bool {
         self.rules.keeps_reads
+    }
+    #[inline(never)]
+    pub(crate) fn admits(&mut self, run: LpnRun, is_write: bool) -> bool {
+        if !self.rules.admits || self.fault.get().is_some() {
+            return true;
+        }
+        self.policy.admits(run, is_write).unwrap_or_else(|what| {
+            self.fault.set(format!("{}: logical page {}: {what}", self.name, run.first.0));
+            true
+        })
     }
     #[inline(never)]
     pub(super) fn capacity(&self) -> u32 {

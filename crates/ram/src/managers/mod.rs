@@ -214,6 +214,14 @@ macro_rules! managers {
                     Manager::Foreign(manager) => manager.keeps_reads(),
                 }
             }
+            /// Whether pages of a request come in; only a policy from outside says no.
+            #[inline(always)]
+            pub fn admits(&mut self, run: LpnRun, is_write: bool) -> bool {
+                match self {
+                    Manager::Foreign(manager) => manager.admits(run, is_write),
+                    _ => true,
+                }
+            }
             /// See [`RamManager::LETS_GO_NEW`].
             #[inline(always)]
             #[must_use]

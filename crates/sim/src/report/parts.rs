@@ -270,7 +270,7 @@ pub struct Buffer {
     pub pages_dropped: Option<u64>,
     /// Flushes that had to write. Null on a drive without RAM.
     pub flushes: Option<u64>,
-    /// Pages written past the RAM because the host demanded them on flash at once. Null on a drive without RAM.
+    /// Pages written past the RAM because the host demanded them on flash at once, or a policy of one's own did not admit them. Null on a drive without RAM.
     pub pages_forced: Option<u64>,
     /// How RAM was shared with the mapping table. Null if it is not shared.
     pub partition: Option<Partition>,

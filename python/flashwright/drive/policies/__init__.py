@@ -24,7 +24,7 @@ True
 
 from __future__ import annotations
 
-from flashwright._core import Buffer, Flash, Kinds, PlaneWear, Unit
+from flashwright._core import Buffer, Flash, Kinds, MapEntries, PlaneWear, Unit
 
 # The core asks for `_told` here.
 from flashwright.drive.policies.handing import _told as _told
@@ -59,6 +59,7 @@ from flashwright.drive.policies.parts import (
     Occasion,
     PlaneInfo,
     ScheduleInfo,
+    ScoredMapCachePolicy,
     WearPolicy,
 )
 
@@ -74,6 +75,7 @@ __all__ = [
     "Kinds",
     "MapCacheInfo",
     "MapCachePolicy",
+    "MapEntries",
     "Occasion",
     "PlacementPolicy",
     "PlaneInfo",
@@ -81,6 +83,7 @@ __all__ = [
     "Policy",
     "RamInfo",
     "ScheduleInfo",
+    "ScoredMapCachePolicy",
     "ScoredVictimPolicy",
     "Streams",
     "TranslationLayer",

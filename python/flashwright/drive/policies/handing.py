@@ -29,7 +29,12 @@ from flashwright.drive.policies.kinds import (
     VictimPolicy,
 )
 from flashwright.drive.policies.layer import TranslationLayer
-from flashwright.drive.policies.parts import CleaningSchedule, MapCachePolicy, WearPolicy
+from flashwright.drive.policies.parts import (
+    CleaningSchedule,
+    MapCachePolicy,
+    ScoredMapCachePolicy,
+    WearPolicy,
+)
 from flashwright.errors import PolicyError
 from flashwright.support.arguments import checked
 
@@ -51,6 +56,7 @@ _KINDS = (
     PlacementPolicy,
     BufferPolicy,
     MapCachePolicy,
+    ScoredMapCachePolicy,
     WearPolicy,
     CleaningSchedule,
     TranslationLayer,
@@ -357,6 +363,9 @@ def _check(policy: Given) -> None:
         raise PolicyError(
             f"{name_of(policy)}: open_blocks: found {open_blocks!r}, expected 1 or more"
         )
+    batch = getattr(policy, "batch", 0)
+    if isinstance(batch, bool) or not isinstance(batch, int) or not 0 <= batch < 2**32:
+        raise PolicyError(f"{name_of(policy)}: batch: found {batch!r}, expected 0 or more")
     reads = getattr(policy, "reads", ())
     if not isinstance(reads, tuple) or not set(reads) <= {"age", "erases", "stream"}:
         raise PolicyError(
@@ -385,9 +394,11 @@ class _Handed:
     keeps_reads: bool
     reads_are_uses: bool
     padding: bool
+    admits: bool
     open_blocks: int
     cleans: bool
     reads: list[str] | None
+    batch: int | None
     idle: bool
     one_at_a_time: bool
 
@@ -408,10 +419,14 @@ def handed(policies: Sequence[Given]) -> list[_Handed]:
             keeps_reads=bool(getattr(policy, "keeps_reads", False)),
             reads_are_uses=bool(getattr(policy, "reads_are_uses", False)),
             padding=bool(getattr(policy, "padding", False)),
+            admits=getattr(_class(policy), "admit", None) is not BufferPolicy.admit,
             open_blocks=getattr(policy, "open_blocks", 1),
             cleans=getattr(_class(policy), "clean", None) is not TranslationLayer.clean,
             reads=list(getattr(policy, "reads", ()))
             if issubclass(_class(policy), ScoredVictimPolicy)
+            else None,
+            batch=getattr(policy, "batch", None)
+            if issubclass(_class(policy), ScoredMapCachePolicy)
             else None,
             idle=bool(getattr(policy, "idle", False)),
             one_at_a_time=bool(getattr(policy, "one_at_a_time", False)),

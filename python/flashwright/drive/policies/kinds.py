@@ -381,6 +381,28 @@ class BufferPolicy(Policy):
         """
         raise NotImplementedError
 
+    def admit(self, first: int, pages: int, is_write: bool) -> bool:
+        """Say whether the pages of a request come into RAM; a class without it takes them all.
+
+        Called once for each write, and, with ``keeps_reads``, for each read of which RAM lacks a page. A write that is
+        not admitted goes to flash at once, and what RAM held of its pages is dropped; of a read nothing is kept.
+
+        Parameters
+        ----------
+        first : int
+            The first logical page.
+        pages : int
+            How many there are.
+        is_write : bool
+            Whether the host writes them.
+
+        Returns
+        -------
+        bool
+            Whether they come in.
+        """
+        return True
+
 
 Given: TypeAlias = Policy | type[Policy]
 """A policy as it is handed to a run: a class, or an object to be copied."""

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias
 
-from flashwright._core import PlaneWear
+from flashwright._core import MapEntries, PlaneWear
 from flashwright.drive.policies.kinds import Policy
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = [
     "CleaningSchedule",
@@ -15,6 +19,7 @@ __all__ = [
     "Occasion",
     "PlaneInfo",
     "ScheduleInfo",
+    "ScoredMapCachePolicy",
     "WearPolicy",
 ]
 
@@ -272,5 +277,59 @@ class MapCachePolicy(Policy):
         -------
         int
             A slot with an entry.
+        """
+        raise NotImplementedError
+
+
+class ScoredMapCachePolicy(Policy):
+    """Rates the entries of the cached map, of which the highest leave; in the place of ``ftl.dftl.replacement``.
+
+    One rating serves many evictions: the entries of the highest scores leave one after another, ``batch`` of them. One
+    that is used meanwhile stays, and one that came meanwhile waits for the next rating. Of equal scores the entry used
+    longest ago leaves first. There is one instance a drive, under dftl. It hears of no single lookup, so it costs less
+    than a MapCachePolicy.
+
+    Attributes
+    ----------
+    batch : int
+        Entries that leave by one rating; 0 for a sixteenth of those that the cache holds. With 1 each eviction asks.
+
+    Examples
+    --------
+    The least recently used entry leaves, as with ``ftl.dftl.replacement = "lru"``:
+
+    >>> class Lru(ScoredMapCachePolicy):
+    ...     def score(self, entries):
+    ...         return entries.age
+    """
+
+    key = "ftl.dftl.replacement"
+    batch: int = 0
+    _asks = ("score",)
+    _info = MapCacheInfo
+
+    def begin(self, cache: MapCacheInfo) -> None:
+        """Get ready for an empty cache; called once, when the drive is built.
+
+        Parameters
+        ----------
+        cache : MapCacheInfo
+            What this instance serves.
+        """
+
+    def score(self, entries: MapEntries) -> npt.NDArray[np.float64]:
+        """Rate the entries; the highest leaves first.
+
+        Parameters
+        ----------
+        entries : MapEntries
+            By entry: lookups since its last use (``age``) and since it came (``held_for``), the ``uses`` meanwhile,
+            its translation ``page``, and whether it is newer than that (``dirty``), which costs a write; shows them
+            during the call only.
+
+        Returns
+        -------
+        ndarray of float64
+            A number for each entry.
         """
         raise NotImplementedError

@@ -1,9 +1,10 @@
 //! The adapter for replacement policies from outside ([`crate::policies::foreign`]).
 //!
-//! The policy is told what enters, is used and leaves, and is asked once for each entry that has to leave. State here:
-//! a byte per slot.
+//! A policy is told what enters, is used and leaves, and is asked once for each entry that has to leave; or it rates all entries, and
+//! is asked once for many that leave ([`super::scored`]). State of the former here: a byte per slot.
 
 use super::MapCacheContext;
+use super::scored::{ScoreEntries, Scored};
 use crate::policies::foreign::FaultCell;
 use flashwright_block::Rng;
 use std::sync::Arc;
@@ -13,7 +14,15 @@ pub trait MakeMapCache {
     /// Its name in messages.
     fn name(&self) -> &str;
     /// The policy, for an empty cache, with a random stream of its own.
-    fn make(&self, context: MapCacheContext, rng: Rng) -> Box<dyn ReplaceEntries>;
+    fn make(&self, context: MapCacheContext, rng: Rng) -> Replacing;
+}
+
+/// How a policy chooses.
+pub enum Replacing {
+    /// By itself, told of each entry.
+    Told(Box<dyn ReplaceEntries>),
+    /// By rating all entries, of which so many leave; 0 for a share of the cache.
+    Score(Box<dyn ScoreEntries>, u32),
 }
 
 /// Chooses which entry of the cached map leaves.
@@ -39,29 +48,68 @@ impl Clone for Box<dyn ReplaceEntries> {
     }
 }
 
-/// A foreign replacement policy in use. Its methods are not inlined, so that native policies do not pay for them.
+/// A policy that is told, and what it must not get wrong.
 #[derive(Clone, Debug)]
-pub struct ForeignMapCache {
+struct Told {
     policy: Box<dyn ReplaceEntries>,
     /// By slot, whether it has an entry.
     held: Vec<bool>,
-    entries: u32,
     /// The answer that stands until anything changes.
     next: Option<u32>,
+}
+
+impl Told {
+    fn next(&mut self) -> Result<u32, String> {
+        if let Some(next) = self.next {
+            return Ok(next);
+        }
+        let slot = self.policy.evict()?;
+        let held = u32::try_from(slot).ok().filter(|slot| self.held.get(*slot as usize) == Some(&true));
+        self.next = held;
+        held.ok_or_else(|| {
+            let entries = self.held.iter().filter(|held| **held).count();
+            format!("evict answered slot {slot}, which is empty; expected one of the {entries} with an entry")
+        })
+    }
+
+    fn any(&self) -> Option<u32> {
+        (0..).zip(&self.held).find(|(_, held)| **held).map(|(slot, _)| slot)
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Chooses {
+    Told(Told),
+    Scored(Scored),
+}
+
+/// A foreign replacement policy in use. Its methods are not inlined, so that native policies do not pay for them.
+#[derive(Clone, Debug)]
+pub struct ForeignMapCache {
+    chooses: Chooses,
+    entries: u32,
     name: Arc<str>,
     fault: FaultCell,
 }
 
 impl ForeignMapCache {
     pub(crate) fn new(maker: &dyn MakeMapCache, context: MapCacheContext, rng: Rng, fault: FaultCell) -> Self {
-        let held = vec![false; context.entries as usize];
-        Self { policy: maker.make(context, rng), held, entries: 0, next: None, name: maker.name().into(), fault }
+        let chooses = match maker.make(context, rng) {
+            Replacing::Told(policy) => {
+                let held = vec![false; context.entries as usize];
+                Chooses::Told(Told { policy, held, next: None })
+            }
+            Replacing::Score(policy, batch) => Chooses::Scored(Scored::new(policy, context.entries, batch)),
+        };
+        Self { chooses, entries: 0, name: maker.name().into(), fault }
     }
 
+    /// Tells a policy that is told.
     fn tell(&mut self, tell: impl FnOnce(&mut dyn ReplaceEntries) -> Result<(), String>) {
-        self.next = None;
+        let Chooses::Told(told) = &mut self.chooses else { return };
+        told.next = None;
         if self.fault.get().is_none()
-            && let Err(what) = tell(&mut *self.policy)
+            && let Err(what) = tell(&mut *told.policy)
         {
             self.fault.set(format!("{}: {what}", self.name));
         }
@@ -69,45 +117,59 @@ impl ForeignMapCache {
 
     #[inline(never)]
     pub(super) fn loaded(&mut self, slot: u32, page: u32) {
-        if self.held.len() <= slot as usize {
-            self.held.resize(slot as usize + 1, false);
-        }
-        self.held[slot as usize] = true;
         self.entries += 1;
-        self.tell(|policy| policy.loaded(slot, page));
+        match &mut self.chooses {
+            Chooses::Scored(scored) => scored.loaded(slot, page),
+            Chooses::Told(told) => {
+                if told.held.len() <= slot as usize {
+                    told.held.resize(slot as usize + 1, false);
+                }
+                told.held[slot as usize] = true;
+                self.tell(|policy| policy.loaded(slot, page));
+            }
+        }
     }
 
     #[inline(never)]
     pub(super) fn touched(&mut self, slot: u32) {
-        self.tell(|policy| policy.used(slot));
+        match &mut self.chooses {
+            Chooses::Scored(scored) => scored.used(slot),
+            Chooses::Told(_) => self.tell(|policy| policy.used(slot)),
+        }
     }
 
     #[inline(never)]
     pub(super) fn removed(&mut self, slot: u32) {
-        self.held[slot as usize] = false;
         self.entries -= 1;
-        self.tell(|policy| policy.left(slot));
+        match &mut self.chooses {
+            Chooses::Scored(scored) => scored.left(slot),
+            Chooses::Told(told) => {
+                told.held[slot as usize] = false;
+                self.tell(|policy| policy.left(slot));
+            }
+        }
     }
 
     /// After a fault any entry, so that what is under way can end.
     #[inline(never)]
-    pub(super) fn victim(&mut self) -> Option<u32> {
-        if self.entries > 0 && self.next.is_none() && self.fault.get().is_none() {
-            let answer = self.policy.evict().and_then(|slot| {
-                let held = u32::try_from(slot).ok().filter(|slot| self.held.get(*slot as usize) == Some(&true));
-                held.ok_or_else(|| {
-                    format!(
-                        "evict answered slot {slot}, which is empty; expected one of the {} with an entry",
-                        self.entries
-                    )
-                })
-            });
-            match answer {
-                Ok(slot) => self.next = Some(slot),
+    pub(super) fn victim(&mut self, is_dirty: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.entries == 0 {
+            return None;
+        }
+        if self.fault.get().is_none() {
+            let next = match &mut self.chooses {
+                Chooses::Told(told) => told.next(),
+                Chooses::Scored(scored) => scored.next(is_dirty),
+            };
+            match next {
+                Ok(slot) => return Some(slot),
                 Err(what) => self.fault.set(format!("{}: {what}", self.name)),
             }
         }
-        self.next.or_else(|| self.held.iter().position(|held| *held).and_then(|slot| u32::try_from(slot).ok()))
+        match &self.chooses {
+            Chooses::Told(told) => told.next.or_else(|| told.any()),
+            Chooses::Scored(scored) => scored.any(),
+        }
     }
 
     pub(super) fn entries(&self) -> u32 {

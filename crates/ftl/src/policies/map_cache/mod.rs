@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 
 mod foreign;
 mod lists;
-pub use foreign::{ForeignMapCache, MakeMapCache, ReplaceEntries};
+mod scored;
+pub use foreign::{ForeignMapCache, MakeMapCache, ReplaceEntries, Replacing};
 pub use lists::SlotLists;
+pub use scored::{CachedEntries, ScoreEntries};
 
 /// The parameters of the cache that a policy is built for.
 #[derive(Clone, Copy, Debug)]
@@ -224,12 +226,12 @@ macro_rules! map_caches {
                     MapCache::Foreign(policy) => policy.removed(slot),
                 }
             }
-            /// See [`MapCachePolicy::victim`].
+            /// See [`MapCachePolicy::victim`]; `is_dirty` tells a policy from outside which entries have to be written first.
             #[inline(always)]
-            pub fn victim(&mut self) -> Option<u32> {
+            pub fn victim(&mut self, is_dirty: impl Fn(u32) -> bool) -> Option<u32> {
                 match self {
                     $(MapCache::$policy(policy) => policy.victim(),)+
-                    MapCache::Foreign(policy) => policy.victim(),
+                    MapCache::Foreign(policy) => policy.victim(is_dirty),
                 }
             }
             /// As [`MapCachePolicy::victim`], if it is known at no cost; only a hint.

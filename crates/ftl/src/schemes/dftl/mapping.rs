@@ -116,6 +116,16 @@ impl Mapping {
         epoch == self.directory[self.page_of(lpn) as usize].epoch
     }
 
+    /// The slot whose entry leaves next; none if nothing is cached.
+    #[inline(always)]
+    pub fn victim(&mut self) -> Option<u32> {
+        let Self { policy, slots, directory, entries_per_page, .. } = self;
+        policy.victim(|slot| {
+            let Slot { lpn, epoch, .. } = slots[slot as usize];
+            epoch == directory[entries_per_page.of(lpn) as usize].epoch
+        })
+    }
+
     /// Loads the entry of `lpn` from its translation page into an empty slot.
     #[inline(always)]
     pub fn fill(&mut self, slot: u32, lpn: u32) {

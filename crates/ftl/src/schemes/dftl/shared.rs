@@ -92,7 +92,7 @@ impl Dftl {
     /// that also serves the load of an entry of `wanted`.
     #[inline(always)]
     pub(super) fn evict(&mut self, wanted: u32, flash: &mut Flash) -> Result<Option<u32>, OutOfSpace> {
-        let mut slot = self.map.policy.victim().expect("a full cache has a victim");
+        let mut slot = self.map.victim().expect("a full cache has a victim");
         let mut shared = None;
         if self.map.is_dirty(slot) {
             if self.map.policy.groups() {
@@ -101,7 +101,7 @@ impl Dftl {
                 if self.map.policy.leaves_whole() {
                     return Ok(shared);
                 }
-                slot = self.map.policy.victim().expect("a group was just written");
+                slot = self.map.victim().expect("a group was just written");
             } else {
                 shared = self.write_back(slot, wanted, flash)?;
             }
@@ -190,7 +190,7 @@ impl Dftl {
 
     /// Makes room for an entry of a run on translation page `page`, unless that takes an entry of the run away.
     fn evict_for(&mut self, page: u32, run: &Range<u32>, flash: &mut Flash) -> bool {
-        let Some(victim) = self.map.policy.victim() else { return false };
+        let Some(victim) = self.map.victim() else { return false };
         let lpn = self.map.slots[victim as usize].lpn;
         let own = run.contains(&lpn);
         let whole = self.map.policy.leaves_whole();

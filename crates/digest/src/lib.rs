@@ -1,4 +1,4 @@
-//! A digest of all that the core is built from, so that a kept result is known to be of this very code.
+//! A digest of all that a core is built from, so that a kept result is known to be of this very code.
 //!
 //! The same on every machine: files go in by their path below the workspace, in order, as they lie in the sources.
 
@@ -13,20 +13,27 @@ const PARTS: [&str; 2] = ["src", "devices"];
 /// Not part of the core.
 const LEFT_OUT: [&str; 1] = ["bench"];
 
-fn main() -> io::Result<()> {
-    let root: PathBuf = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().join("../..");
+/// Called by the `build.rs` of a core: `env!("FLASHWRIGHT_SOURCE_DIGEST")` is then the digest of all crates here, of the versions of
+/// what they use, and of the core itself where it lies elsewhere.
+///
+/// # Errors
+/// What the system says of a file that can't be read.
+pub fn tell() -> io::Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+    let own: PathBuf = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default().canonicalize()?;
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(root.join("crates"))? {
         let folder = entry?.path();
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        for part in PARTS.iter().map(|part| folder.join(part)).filter(|part| part.is_dir()) {
-            if !LEFT_OUT.contains(&name.as_str()) {
-                println!("cargo:rerun-if-changed={}", part.display());
-                collect(&root, &part, &mut found)?;
-            }
+        if !LEFT_OUT.contains(&name.as_str()) {
+            collect_crate(&root, &folder, &mut found)?;
         }
     }
-    let lock = root.join("Cargo.lock");
+    let is_ours = own.starts_with(&root.join("crates"));
+    if !is_ours {
+        collect_crate(&own, &own, &mut found)?;
+    }
+    let lock = if is_ours { root } else { own }.join("Cargo.lock");
     if lock.is_file() {
         println!("cargo:rerun-if-changed={}", lock.display());
         found.insert("Cargo.lock".to_owned(), fs::read(&lock)?);
@@ -39,6 +46,14 @@ fn main() -> io::Result<()> {
         }
     }
     println!("cargo:rustc-env=FLASHWRIGHT_SOURCE_DIGEST={:032x}", digest.0);
+    Ok(())
+}
+
+fn collect_crate(root: &Path, folder: &Path, found: &mut BTreeMap<String, Vec<u8>>) -> io::Result<()> {
+    for part in PARTS.iter().map(|part| folder.join(part)).filter(|part| part.is_dir()) {
+        println!("cargo:rerun-if-changed={}", part.display());
+        collect(root, &part, found)?;
+    }
     Ok(())
 }
 

@@ -1,0 +1,5 @@
+//! See `flashwright_digest`.
+
+fn main() -> std::io::Result<()> {
+    flashwright_digest::tell()
+}
