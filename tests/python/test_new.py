@@ -49,10 +49,10 @@ def test_a_crate_of_its_own(command: Cli, tmp_path: Path) -> None:
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert told.returncode == 0, told.stderr
-    versions = {each["name"]: each["version"] for each in json.loads(told.stdout)["packages"]}
-    locked = {each["name"]: each["version"] for each in read(ROOT / "Cargo.lock")["package"]}
-    assert versions.pop("flashwright-ftl-my-ftl2") == "0.1.0"
-    assert "flashwright-py" in versions and versions.items() <= locked.items()
+    found = {(each["name"], each["version"]) for each in json.loads(told.stdout)["packages"]}
+    locked = {(each["name"], each["version"]) for each in read(ROOT / "Cargo.lock")["package"]}
+    assert found - locked == {("flashwright-ftl-my-ftl2", "0.1.0")}
+    assert any(name == "flashwright-py" for name, _ in found)
 
 
 def repository(folder: Path, version: str = __version__) -> Path:
@@ -133,7 +133,7 @@ QUICK = {
     "CARGO_PROFILE_RELEASE_LTO": "off",
     "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16",
     "CARGO_PROFILE_RELEASE_DEBUG": "false",
-    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "2",
+    "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1",
 }
 FOLLOWED = [
     "--set=placement.policy=single", "--set=placement.allocation=dynamic", "--set=gc.victim=greedy",

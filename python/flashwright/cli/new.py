@@ -13,7 +13,7 @@ import typer
 
 import flashwright
 from flashwright._core import __version__
-from flashwright.cli.help import Group
+from flashwright.cli.help import Command, Group
 from flashwright.drive.catalogue import catalogue
 from flashwright.errors import ArgumentError, ConfigError, OutputError
 from flashwright.support.files import reason
@@ -39,7 +39,7 @@ def _several() -> None:
     """Keep the name of what begins, although there is but one."""
 
 
-@app.command()
+@app.command(cls=Command)
 def ftl(
     name: Annotated[
         str,
@@ -61,7 +61,7 @@ def ftl(
             metavar="PATH|URL[#REVISION]",
             help="Flashwright's sources: their folder, or a Git repository, which is cloned into the crate; by default "
             "those that this Flashwright runs from, if it does.",
-            rich_help_panel="Input",
+            rich_help_panel="Scope",
         ),
     ] = None,
 ) -> int:

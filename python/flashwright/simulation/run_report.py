@@ -318,7 +318,8 @@ class Buffer(TypedDict):
     flushes: int | None
     """Flushes that had to write. Null on a drive without RAM."""
     pages_forced: int | None
-    """Pages written past the RAM because the host demanded them on flash at once. Null on a drive without RAM."""
+    """Pages written past the RAM because the host demanded them on flash at once, or a policy of one's own did not
+    admit them. Null on a drive without RAM."""
     partition: Partition | None
     """How RAM was shared with the mapping table. Null if it is not shared."""
     extra: dict[str, float | None] | None
