@@ -57,9 +57,7 @@ pub use policies::schedule::{Occasion, ScheduleName, ScheduleSettings};
 pub use policies::victim::{VictimChoice, VictimName, VictimSettings};
 pub use policies::wear::{WearName, WearPolicySettings};
 pub use pool::{BlockPool, FreeBlockOrder};
-pub use schemes::{
-    DecideFtl, FtlDrive, MakeFtl, OwnFtl, OwnSettings, Scheme, SchemeName, SchemeSettings, register,
-};
+pub use schemes::{DecideFtl, FtlDrive, MakeFtl, OwnFtl, OwnSettings, Scheme, SchemeName, SchemeSettings, register};
 pub use serves_ram::{MapCacheView, ServesRam, Watch};
 pub use settings::{FtlSettings, GcSettings, InvalidateOrder, PlacementConfig, WearSettings};
 pub use slc::{SlcCacheKind, SlcContext, SlcSettings, WhenFull};

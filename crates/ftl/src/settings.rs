@@ -1,8 +1,8 @@
 //! Settings of translation, cleaning, placement and wear.
 
 use crate::{
-    Allocation, AllocationOrder, FreeBlockOrder, OwnSettings, PlacementName, PlacementSettings, ScheduleName, ScheduleSettings,
-    SchemeName, SchemeSettings, VictimChoice, VictimSettings, WearName, WearPolicySettings,
+    Allocation, AllocationOrder, FreeBlockOrder, OwnSettings, PlacementName, PlacementSettings, ScheduleName,
+    ScheduleSettings, SchemeName, SchemeSettings, VictimChoice, VictimSettings, WearName, WearPolicySettings,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
