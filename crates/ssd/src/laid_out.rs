@@ -16,7 +16,8 @@ pub(crate) fn problems(
     flash: &mut Flash,
     policies: &Policies,
 ) -> Vec<SettingError> {
-    let mut problems = crate::power_loss::problems(config, !policies.is_empty() || config.ftl.scheme.is_from_outside(), flash);
+    let mut problems =
+        crate::power_loss::problems(config, !policies.is_empty() || config.ftl.scheme.is_from_outside(), flash);
     if config.recovery.can_mount() && problems.is_empty() {
         flash.track_changes(config.logical_pages());
         crate::power_loss::prepare_checkpoints(config, flash);
