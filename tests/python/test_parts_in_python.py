@@ -258,7 +258,7 @@ def test_one_rating_serves_many_evictions() -> None:
         run: Any = DFTL.play(WORKLOADS[0], requests=8_000, policies=[policy]).json
         calls.append(run["policies"][0]["calls"])
         assert run["mapping_cache"]["evictions"] > 4_000
-    # A sixteenth of 256 entries leaves by one rating, unless some of them are used meanwhile.
+    # An eighth of 256 entries leaves by one rating, unless some of them are used meanwhile.
     assert calls[0] * 8 < calls[1]
 
 

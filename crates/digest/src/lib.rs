@@ -29,7 +29,7 @@ pub fn tell() -> io::Result<()> {
             collect_crate(&root, &folder, &mut found)?;
         }
     }
-    let is_ours = own.starts_with(&root.join("crates"));
+    let is_ours = own.starts_with(root.join("crates"));
     if !is_ours {
         collect_crate(&own, &own, &mut found)?;
     }

@@ -41,8 +41,10 @@ pub struct OwnLayer {
     schema: fn(&mut SchemaGenerator) -> Schema,
     /// Settings as the layer understands them.
     read: fn(&Value) -> Result<Value, String>,
-    make: fn(&Value, FtlDrive, &mut GuardedFlash) -> Result<Box<dyn DecideFtl>, String>,
+    make: Make,
 }
+
+type Make = fn(&Value, FtlDrive, &mut GuardedFlash) -> Result<Box<dyn DecideFtl>, String>;
 
 static LAYERS: RwLock<Vec<&'static OwnLayer>> = RwLock::new(Vec::new());
 
@@ -66,6 +68,9 @@ pub fn layers() -> Vec<&'static OwnLayer> {
 /// impl DecideFtl for Full {
 ///     fn write(&mut self, _: LpnRun, _: &mut Box<GuardedFlash>) -> Result<bool, String> {
 ///         Ok(false)
+///     }
+///     fn trim(&mut self, _: LpnRun, _: &mut Box<GuardedFlash>) -> Result<(), String> {
+///         Ok(())
 ///     }
 ///     fn lookup(&self, _: u32) -> Result<Option<i64>, String> {
 ///         Ok(None)

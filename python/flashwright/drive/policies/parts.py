@@ -292,7 +292,7 @@ class ScoredMapCachePolicy(Policy):
     Attributes
     ----------
     batch : int
-        Entries that leave by one rating; 0 for a sixteenth of those that the cache holds. With 1 each eviction asks.
+        Entries that leave by one rating; 0 for an eighth of those that the cache holds. With 1 each eviction asks.
 
     Examples
     --------

@@ -5,8 +5,6 @@
 //!
 //! A use takes O(1), a rating O(entries). State: 32 bytes a slot.
 
-use std::cmp::Ordering;
-
 /// Rates the entries of a cached map.
 pub trait ScoreEntries: std::fmt::Debug + Send + Sync {
     /// Adds a score for each entry; that of the highest leaves first. It may move the table out of its box, and must put it back.
@@ -81,8 +79,16 @@ impl CachedEntries {
     }
 }
 
+/// Orders entries: the highest score comes first, of equals what was used longest ago. As a number, since those compare faster.
+fn place_of(score: f64, used: u64) -> u128 {
+    // The bits of a number are in its order, but for the sign; the sum makes one of both zeros.
+    let bits = (score + 0.0).to_bits();
+    let ascending = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
+    u128::from(!ascending) << 64 | u128::from(used)
+}
+
 /// Entries that leave by one rating: a share of the cache, so that a rating costs as much for each in all sizes.
-const SHARE_OF_BATCH: u32 = 16;
+const SHARE_OF_BATCH: u32 = 8;
 
 /// The entries, and the policy that rates them.
 #[derive(Clone, Debug)]
@@ -167,16 +173,27 @@ impl Scored {
         if let Some(score) = self.scores.iter().find(|score| score.is_nan()) {
             return Err(format!("score answered {score}, expected a number for each entry"));
         }
-        let mut ranked: Vec<(f64, u64, u32)> =
-            self.scores.iter().zip(held).map(|(score, slot)| (*score, by_slot[*slot as usize].used, *slot)).collect();
-        // Of equals the one that was used longest ago.
-        let order = |a: &(f64, u64, u32), b: &(f64, u64, u32)| -> Ordering { b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)) };
+        let place = |(score, slot): (&f64, &u32)| (place_of(*score, by_slot[*slot as usize].used), *slot);
+        let mut ranked: Vec<(u128, u32)> = self.scores.iter().zip(held).map(place).collect();
         if ranked.len() > self.batch {
-            ranked.select_nth_unstable_by(self.batch, order);
+            ranked.select_nth_unstable(self.batch);
             ranked.truncate(self.batch);
         }
-        ranked.sort_unstable_by(order);
-        self.leaving.extend(ranked.iter().rev().map(|(_, _, slot)| *slot));
+        ranked.sort_unstable();
+        self.leaving.extend(ranked.iter().rev().map(|(_, slot)| *slot));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place_of;
+
+    #[test]
+    fn places_are_by_score_then_by_last_use() {
+        let descending = [f64::INFINITY, 1e300, 2.5, 1.0, 1e-310, 0.0, -1e-310, -1.0, -7.5, f64::NEG_INFINITY];
+        assert!(descending.is_sorted_by(|a, b| place_of(*a, u64::MAX) < place_of(*b, 0)));
+        assert_eq!(place_of(0.0, 3), place_of(-0.0, 3));
+        assert!(place_of(1.0, 3) < place_of(1.0, 4));
     }
 }
