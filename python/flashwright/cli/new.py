@@ -158,12 +158,16 @@ def _write(name: str, folder: Path, core: Path) -> None:
         to = folder / path.relative_to(_TEMPLATE)
         to.parent.mkdir(exist_ok=True)
         to.write_text(path.read_text().replace("@NAME@", name).replace("@CORE@", str(core)))
+    # A wheel holds only what lies in its crate.
+    package = Path("python", "flashwright")
+    left_out = shutil.ignore_patterns("__pycache__", "*.so")
+    shutil.copytree(root / package, folder / package, ignore=left_out)
     for each in _LICENCES:
         shutil.copyfile(root / each, folder / each)
     # The versions that ours is tested with.
     shutil.copyfile(root / "Cargo.lock", folder / "Cargo.lock")
     (folder / ".gitignore").write_text("/target/\n/wheels/\n/.venv/\n")
-    cargo, project = _cargo(name, core, _read(root / "Cargo.toml")), _project(name, root, core)
+    cargo, project = _cargo(name, core, _read(root / "Cargo.toml")), _project(name, root)
     (folder / "Cargo.toml").write_text(tomli_w.dumps(cargo))
     (folder / "pyproject.toml").write_text(tomli_w.dumps(project))
 
@@ -193,7 +197,7 @@ def _cargo(name: str, core: Path, ours: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _project(name: str, root: Path, core: Path) -> dict[str, Any]:
+def _project(name: str, root: Path) -> dict[str, Any]:
     """The distribution: all that ours has, under another name."""
     ours = _read(root / "pyproject.toml")
     kept = ("requires-python", "dependencies", "optional-dependencies", "scripts", "entry-points")
@@ -209,7 +213,7 @@ def _project(name: str, root: Path, core: Path) -> dict[str, Any]:
         "tool": {
             "maturin": {
                 "module-name": ours["tool"]["maturin"]["module-name"],
-                "python-source": str(core / ours["tool"]["maturin"]["python-source"]),
+                "python-source": ours["tool"]["maturin"]["python-source"],
                 "strip": True,
             }
         },
