@@ -7,7 +7,7 @@ from pathlib import Path
 
 from flashwright.drive.description import base_of, completed
 from flashwright.errors import ConfigError
-from flashwright.support.files import is_file
+from flashwright.support.files import is_file, reason
 
 __all__ = ["read_file", "read_text"]
 
@@ -32,7 +32,7 @@ def read_file(file: Path, above: tuple[Path, ...] = ()) -> str:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not text in UTF-8: {error.reason}") from None
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or str(error)).lower()}") from None
+        raise ConfigError(f"{file}: {reason(error)}") from None
     return read_text(text, str(file), file.stem, (*above, file))
 
 

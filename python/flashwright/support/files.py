@@ -87,6 +87,9 @@ def check_folder(path: Path) -> None:
         raise OutputError(f"{path}: is a file; expected a folder", "give the name of a folder")
     try:
         path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: can't be created: {reason(error)}") from None
+    try:
         _try_part(path, path.resolve().name)
     except OSError as error:
         raise OutputError(f"{path}: can't be written: {reason(error)}") from None
