@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the wheels into empty roots of Debian, one for each Python and each processor, and plays a run in each, without a
-# network. Nothing but bash, coreutils and Python is unpacked there. Needs root and mmdebstrap, and for another processor
+# network. Nothing but bash, coreutils, Python and the C++ library that PyArrow and SciPy load is unpacked there. Needs root and mmdebstrap, and for another processor
 # than this machine's qemu-user-static, registered with the kernel. ROOMS and PROCESSORS choose others; a room is a release
 # of Debian with its Python, or a folder with a root that exists.
 set -euo pipefail
@@ -26,8 +26,8 @@ for processor in ${PROCESSORS:-x86_64 aarch64}; do
             merged=()
             # Later releases have /bin and /lib as links in a package.
             [ "$suite" != bookworm ] || merged=(--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr)
-            mmdebstrap --quiet --variant=extract --architectures="${debian[$processor]}" "${merged[@]}" \
-                --include="base-files,bash,coreutils,python$version,python$version-venv" "$suite" "$root"
+            mmdebstrap --quiet --variant=extract --aptopt='Acquire::Check-Valid-Until "false"' --architectures="${debian[$processor]}" "${merged[@]}" \
+                --include="base-files,bash,coreutils,libstdc++6,python$version,python$version-venv" "$suite" "$root"
         fi
         mkdir -p "$root/wheels" "$root/tmp"
         cp "$(dirname "$0")/check-wheels.sh" "$folder"/flashwright_papers-*.whl \
