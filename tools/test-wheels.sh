@@ -29,7 +29,9 @@ for processor in ${PROCESSORS:-x86_64 aarch64}; do
             mmdebstrap --quiet --variant=extract --aptopt='Acquire::Check-Valid-Until "false"' --architectures="${debian[$processor]}" "${merged[@]}" \
                 --include="base-files,bash,coreutils,libstdc++6,python$version,python$version-venv" "$suite" "$root"
         fi
-        mkdir -p "$root/wheels" "$root/tmp"
+        # Debian's pip reads these before it looks at anything; a package of them would have to be configured.
+        mkdir -p "$root/wheels" "$root/tmp" "$root/etc/ssl/certs"
+        cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs"
         cp "$(dirname "$0")/check-wheels.sh" "$folder"/flashwright_papers-*.whl \
             "$folder"/flashwright-*manylinux*"$processor".whl "$root/wheels"
         # shellcheck disable=SC2046
