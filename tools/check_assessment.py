@@ -211,7 +211,7 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
     if touched:
         facts["hot addresses"] = Fact(
             "# of the # pages written are written twice or more, # three times or more",
-            (np.mean(times >= 2), 4096, np.mean(times >= 3)),
+            (float(np.mean(times >= 2)), 4096, float(np.mean(times >= 3))),
         )
     config = evidence.runs[PRESENT]["config"]
     unit = page_bytes(config)

@@ -99,7 +99,8 @@ def draw(
     look = look or {}
     size = size or look.get("figure.figsize")
     width, _ = size or (WIDTH, HEIGHT)
-    with mpl.rc_context({**_STYLE, **look}):
+    settings: Any = {**_STYLE, **look}
+    with mpl.rc_context(settings):
         figure = Figure(figsize=(width, HEIGHT), layout="constrained")
         kinds[view.chart.kind](view, figure)
         if size is not None:
@@ -170,7 +171,8 @@ def save(
         },
     }
     dpi = look.get("savefig.dpi", DPI_OF_PIXELS) if kind == "png" else DPI_WITHIN
-    with mpl.rc_context({**_STYLE, **look}):
+    settings: Any = {**_STYLE, **look}
+    with mpl.rc_context(settings):
         figure.savefig(path, format=kind, dpi=dpi, metadata=metadata[kind])
 
 
@@ -191,7 +193,8 @@ def _hue(place: int) -> str:
 
 def _scale(size: str) -> float:
     """How much larger than ours the words of a setting are."""
-    return FontProperties(size=mpl.rcParams[size]).get_size_in_points() / _POINTS
+    settings: Any = mpl.rcParams
+    return FontProperties(size=settings[size]).get_size_in_points() / _POINTS
 
 
 # Axes ---------------------------------------------------------------------------------------------
