@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build wheel demo test test-rust test-build test-python test-papers test-long test-sanitizers advisories check check-rust check-python docs instructions instructions-accept \
+.PHONY: help venv build wheel test-wheels demo test test-rust test-build test-python test-papers test-long test-sanitizers advisories check check-rust check-python docs instructions instructions-accept \
 	soak soak-servers fuzz generate reproduce format bench limits clean
 
 help: ## Say what there is
@@ -43,6 +43,9 @@ wheel: venv ## Wheels of tool and papers for PROCESSORS, and the sources: out/wh
 	$(BIN)/maturin sdist --out out/wheels
 	$(BIN)/python -m pip wheel --no-deps --no-build-isolation --wheel-dir out/wheels ./papers
 	tools/check-wheels.sh out/wheels
+
+test-wheels: ## The wheels of out/wheels in empty roots of Debian, each Python and processor; as root, with mmdebstrap and qemu-user-static
+	PYTHON=$(BIN)/python PROCESSORS="$(PROCESSORS)" tools/test-wheels.sh out/wheels
 
 demo: build ## A real trace under three cleaning policies on settled drives, as a table and as out/demo.html
 	@mkdir -p out

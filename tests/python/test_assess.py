@@ -14,6 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+
+import check_assessment
+
 import test_hosting
 from conftest import SMALL, Cli, wait_for_work
 from flashwright import Ssd, errors, smart, tracefiles, workloads
@@ -168,6 +172,30 @@ def test_each_sentence_is_that_of_its_run(
     ).json  # fmt: skip
     assert scheduler["gain"]["read_p99_9_ns"] == times["p99_9"]
     assert scheduler["gain"]["read_p99_9_ns_without"] == other["response_time_ns"]["read"]["p99_9"]
+
+
+def test_each_sentence_is_recomputed_by_other_commands(
+    command: Cli, small: str, tmp_path: Path
+) -> None:
+    trace = writes(tmp_path / "load.spc")
+    said = command(
+        "assess", "--drive", small, "--trace", trace, "--cycles", 3000, *AMPLE, "--json", "-"
+    )
+    found = said.json
+    evidence = check_assessment.evidence_of(found, small, trace)
+    assert list(check_assessment.faults(found, evidence)) == []
+    # A figure that is off is found, in whichever sentence.
+    for part in found["answer"]:
+        for each in part["lines"]:
+            text = each["text"]
+            for number in re.finditer(r"\d(?=[\d,.]*\D*$)(?<![\d,.]\d)", text):
+                off = str((int(number[0]) + 5) % 10)
+                each["text"] = text[: number.start()] + off + text[number.end() :]
+                wrong = list(check_assessment.sentences(found, evidence.known))
+                assert len(wrong) == 1 and wrong[0].startswith(f"{part['part']}, {each['topic']}")
+            each["text"] = text
+    found["runs"][PRESENT]["digest"] = "0"
+    assert any("digest" in each for each in check_assessment.faults(found, evidence))
 
 
 def test_the_screen_and_the_page_say_what_the_json_says(

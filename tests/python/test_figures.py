@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import re
+import shutil
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 
 from conftest import Cli
 from flashwright import Ssd, compare
-from flashwright.errors import MissingPackageError, MissingResultError, OutputError
+from flashwright.errors import ArgumentError, MissingPackageError, MissingResultError, OutputError
 from flashwright.report.charts import Chart, Columns, axis, categories, series
 from flashwright.report.paper import check_figures, write_figures
 from flashwright.simulation.pages import RunsPage
@@ -239,9 +240,72 @@ def test_sizes_and_names_that_do_not_fit(
     assert not (tmp_path / "none").exists() or not list((tmp_path / "none").iterdir())
 
 
-def test_a_size_without_figures(command: Cli, small: str) -> None:
-    found = command("simulate", small, "--workload", "uniform", "--figures-size", "84mm,60mm")
-    assert found.status == 2 and "--figures-size: found without --figures" in found.err
+@pytest.mark.parametrize(("option", "value"), [("size", "84mm,60mm"), ("style", "serif")])
+def test_a_look_without_figures(command: Cli, small: str, option: str, value: str) -> None:
+    found = command("simulate", small, "--workload", "uniform", f"--figures-{option}", value)
+    assert found.status == 2 and f"--figures-{option}: found without --figures" in found.err
+
+
+def styled(folder: Path, *styles: str) -> tuple[str, tuple[float, float]]:
+    """A drawing of two lines in some styles, as text, and its size."""
+    columns = Columns()
+    lines = [
+        {**series(columns, name, [1.0, 2.0], x=[0, 1], name=name), "colour": hue}
+        for hue, name in enumerate("ab")
+    ]
+    view = {
+        "name": "",
+        "x": axis("time", "number"),
+        "y": axis("rate", "number"),
+        "series": lines,
+        "levels": [[1.5, "a level"]],
+    }
+    chart = Chart("one", "A chart", "", kind="lines", views=[view])
+    path = write_figures(folder, [chart], columns, ["a", "b"], "t", style=list(styles))[0]
+    return path.read_text(), inches(path)
+
+
+def test_figures_in_the_style_of_a_paper(tmp_path: Path) -> None:
+    plain, (wide, _) = styled(tmp_path / "plain")
+    assert "DejaVu Sans" in plain and "STIXGeneral" not in plain and wide == pytest.approx(3.4)
+    serif, _ = styled(tmp_path / "serif", "serif")
+    assert "STIXGeneral" in serif and "DejaVu Sans" not in serif
+    assert styled(tmp_path / "sans", "serif", "sans")[0] == plain, "the later comes before"
+    style = tmp_path / "journal.mplstyle"
+    style.write_text(
+        "font.size: 16\naxes.prop_cycle: cycler('color', ['123456', '654321'])\n"
+        "lines.linewidth: 3\nfigure.figsize: 6, 3\n"
+    )
+    ours, size = styled(tmp_path / "ours", str(style), "serif")
+    # What the file leaves alone stays ours.
+    for each in ("#123456", "#654321", "stroke-width: 3", "STIXGeneral", "stroke-width: 0.6"):
+        assert each in ours, each
+    assert size == pytest.approx((6, 3), abs=0.01)
+    assert {"16px", "14px"} <= set(re.findall(r"font(?:-size)?: (\d+px)", ours)), (
+        "labels, and a level"
+    )
+    assert "#cbcbcb" in styled(tmp_path / "named", "fivethirtyeight")[0]
+
+
+def test_styles_that_are_none(command: Cli, small: str, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.mplstyle"
+    for text, said in (
+        ("font.size: large thing\n", "line 1"),
+        ("no.such.key: 1\n", "no.such.key"),
+        ("text.usetex: True\n", "LaTeX is not installed"),
+    ):
+        broken.write_text(text)
+        found = command(
+            "simulate", small, "--workload", "uniform", "--requests", 2000,
+            "--figures", tmp_path / "none", "--figures-style", broken,
+        )  # fmt: skip
+        if "usetex" not in text or shutil.which("latex") is None:
+            assert found.status == 2 and said in found.err and len(found.err.splitlines()) <= 2, (
+                text
+            )
+            assert not list((tmp_path / "none").iterdir())
+    with pytest.raises(ArgumentError, match="found 'gone', expected serif, sans, a style of Matpl"):
+        styled(tmp_path / "none", "gone")
 
 
 def test_results_plot_themselves() -> None:

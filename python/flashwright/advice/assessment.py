@@ -52,6 +52,8 @@ _LONG_NS = 3600e9
 _LIMITS_SHARE = 0.1
 # Options of a run that an assessment does not take.
 _FOREIGN = ("--depth", "--time-scale", "--warmup")
+# What a mend says to those who have not done it.
+_TO_FIT = "--addresses scale, or "
 # How far the capacities of model and drive may lie apart, as a share, before figures are said to be the model's.
 _ALIKE_SHARE = 0.02
 
@@ -462,7 +464,9 @@ class Assessment:
         """What speaks against figures: what runs warn of, each thing once, and what there is beside that."""
         runs = [(name, run.json["warnings"]) for name, run in self.results.items()]
         found = gathered(runs)
-        return [*self.cautions, *(_without_foreign(each) for each in found)]
+        source = self.source
+        is_fitted = isinstance(source, workloads.Trace) and "scale" in (source.addresses or "")
+        return [*self.cautions, *(_to_the_point(each, is_fitted) for each in found)]
 
     def document(self) -> dict[str, Any]:
         """The documented figures."""
@@ -555,10 +559,12 @@ class Assessment:
         }
 
 
-def _without_foreign(warned: Gathered) -> Gathered:
-    """The same without a mend that is not for an assessment, whose pace is that of the load."""
-    is_foreign = any(option in (warned.mend or "") for option in _FOREIGN)
-    return replace(warned, mend=None) if is_foreign else warned
+def _to_the_point(warned: Gathered, is_fitted: bool) -> Gathered:
+    """The same without a mend that is done already, or not for an assessment, whose pace is that of the load."""
+    mend = warned.mend or ""
+    if any(option in mend for option in _FOREIGN):
+        return replace(warned, mend=None)
+    return replace(warned, mend=mend.replace(_TO_FIT, "") or None) if is_fitted else warned
 
 
 def _point(result: RunResult) -> Point:

@@ -176,13 +176,14 @@ def _modelled(point: Point) -> str:
     if value is None:
         return f"none: {_VERDICTS[point.verdict]}; {reserved}"
     within = "" if interval is None else f" ({_wa(interval[0])} to {_wa(interval[1])})"
-    by_bytes = point.value("write-amplification-bytes")
-    bytes_too = (
-        f", {_wa(by_bytes)} by bytes"
-        if by_bytes is not None and abs(by_bytes / value - 1) > 0.005
-        else ""
-    )
+    bytes_too = _by_bytes(value, point.value("write-amplification-bytes"))
     return f"{_wa(value)}{within}{bytes_too}, {_VERDICTS[point.verdict]}; {reserved}"
+
+
+def _by_bytes(pages: float, by_bytes: float | None) -> str:
+    """Write amplification by bytes, where that by pages is another."""
+    differs = by_bytes is not None and abs(by_bytes / pages - 1) > 0.005
+    return f", {_wa(by_bytes)} by bytes" if differs else ""
 
 
 def _life(made: Assessment) -> Iterator[tuple[str, str]]:
@@ -202,14 +203,16 @@ def _life(made: Assessment) -> Iterator[tuple[str, str]]:
         )
         yield "to the rating", answer
     even = made.even
-    if even is not None:
-        ends = made.model_years
+    if even is not None and made.present is not None:
         takes = f"{text.significant(even.end.drive_writes, 3)} drive writes"
-        if ends is not None:
-            takes = f"{in_years(ends[0])} of a new drive ({in_years(ends[1])} to {in_years(ends[2])}), {takes}"
+        if made.model_years is not None:
+            middle, low, high = map(in_years, made.model_years)
+            within = "" if low == high else f" ({low} to {high})"
+            takes = f"{middle} of a new drive{within}, {takes}"
+        bytes_too = _by_bytes(even.write_amplification, made.present.write_amplification_bytes)
         yield (
             "by the model",
-            f"{takes}: {even.end.cycles:,} cycles, write amplification {_wa(even.write_amplification)}, "
+            f"{takes}: {even.end.cycles:,} cycles, write amplification {_wa(even.write_amplification)}{bytes_too}, "
             f"{_VERDICTS[even.settled]}; if all blocks wear evenly",
         )
 
@@ -241,8 +244,8 @@ def _tails(made: Assessment) -> Iterator[tuple[str, str]]:
     yield (
         "response",
         f"p99 {text.time_ns(tail.p99)}, p99.9 {text.time_ns(tail.p99_9)} "
-        f"({text.time_ns(tail.low)} to {text.time_ns(tail.high)}), {pace} on the model; half of the reads "
-        f"take up to {text.time_ns(tail.p50)}",
+        f"({text.time_ns(tail.low)} to {text.time_ns(tail.high)} if reads were independent), {pace} on the model; "
+        f"half of the reads take up to {text.time_ns(tail.p50)}",
     )
     for name, other in made.what_ifs:
         yield f"p99.9, {name}", f"{text.time_ns(other.p99_9)}, {_change(tail.p99_9, other.p99_9)}"

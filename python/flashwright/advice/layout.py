@@ -75,7 +75,7 @@ def _simulated_space(facts: Facts, spare: Advice) -> tuple[Line, int]:
         return Line(topic, f"no advice: no reservation meets {wanted}", False, ("twin",)), 0
     point = spare.recommended or spare.knee
     if point is None:
-        why = "nothing more: on the twin, write amplification does not turn steep in the range that was tried"
+        why = "nothing more: on the model, write amplification does not turn steep in the range that was tried"
         return Line(topic, why, True, ("twin",), source=_BY_RUNS), 0
     assert facts.profile.twin is not None, "what was played was played on the twin"
     _, logical, physical = _core.config_check(facts.profile.twin.toml)
@@ -89,7 +89,7 @@ def _simulated_space(facts: Facts, spare: Advice) -> tuple[Line, int]:
     what = _reserved(share)
     line = Line(
         topic,
-        f"{what}: {reason}, by runs of the workload on the twin (capacity.utilization={point.utilization:g})",
+        f"{what}: {reason}, by runs of the workload on the model (capacity.utilization={point.utilization:g})",
         True,
         ("twin",),
         source=_BY_RUNS,

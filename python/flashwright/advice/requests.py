@@ -8,6 +8,7 @@ import re
 from flashwright.advice.facts import BEST_REQUEST, Facts, rounded_up, sized
 from flashwright.advice.lines import Line
 from flashwright.advice.space import Advice
+from flashwright.report import text
 
 __all__ = ["alignment", "queue_depth", "request_size", "write_size"]
 
@@ -141,7 +142,7 @@ def _depth_by_size(facts: Facts) -> tuple[int, str, str] | None:
     else:
         kinds, mean = mix
         size = min(sizes, key=lambda each: abs(math.log(each / mean)))
-        whose = f"for {' and '.join(sorted(f'{kind}s' for kind in kinds))} of {sized(round(mean))}, as played"
+        whose = f"for {' and '.join(sorted(f'{kind}s' for kind in kinds))} of {text.size_bytes(mean)}, as played"
         if size != round(mean):
             whose += f" ({sized(size)} is the nearest size measured)"
     depth = max(known[kind, size] for kind in kinds if (kind, size) in known)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -187,7 +188,13 @@ class Characterization:
 
         write_characterization(Path(path), self)
 
-    def figures(self, folder: str | os.PathLike[str], *, size: str | None = None) -> list[Path]:
+    def figures(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        size: str | None = None,
+        style: str | Sequence[str] | None = None,
+    ) -> list[Path]:
         """Write each chart of the report as drawings (SVG, PDF, PNG) and as its numbers (CSV); needs Matplotlib.
 
         Parameters
@@ -196,6 +203,8 @@ class Characterization:
             Where the files go; it is made if it is not there.
         size : str, optional
             Width and height, such as ``"84mm,60mm"``; by default a column's width, and the height that each needs.
+        style : str or sequence of str, optional
+            Fonts and styles, as :func:`flashwright.report.paper.looks.look_of` takes them, such as ``"serif"``.
 
         Returns
         -------
@@ -204,7 +213,7 @@ class Characterization:
         """
         from flashwright.characterization.pages import characterization_page
 
-        return characterization_page(self).figures(folder, size=size)
+        return characterization_page(self).figures(folder, size=size, style=style)
 
     def __repr__(self) -> str:
         parts = ", ".join(part.name for part in self.parts) or "nothing"

@@ -70,6 +70,15 @@ class ResultOptions:
             rich_help_panel="Output",
         ),
     ] = None
+    figures_style: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STYLE",
+            help="How --figures look: serif, sans, a style of Matplotlib, or a file of one (.mplstyle). Repeatable; "
+            "later ones come before earlier ones.",
+            rich_help_panel="Output",
+        ),
+    ] = None
     quiet: Annotated[
         bool,
         typer.Option(
@@ -125,12 +134,18 @@ class ResultOptions:
             from flashwright.report.paper import size_of
 
             size_of(self.figures_size)
-            if self.figures is None:
-                raise ArgumentError("--figures-size: found without --figures, expected both")
-        if self.figures is not None:
+        if self.figures is None:
+            for option, given in (("size", self.figures_size), ("style", self.figures_style)):
+                if given:
+                    raise ArgumentError(
+                        f"--figures-{option}: found without --figures, expected both"
+                    )
+        else:
             from flashwright.report.paper import check_figures
+            from flashwright.report.paper.looks import look_of
 
             check_figures(self.figures)
+            look_of(self.figures_style)
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -189,6 +189,7 @@ class ProbeResult(Tabular):
         checked: Check | None = None,
         *,
         size: str | None = None,
+        style: str | Sequence[str] | None = None,
     ) -> list[Path]:
         """Write each chart of the report as drawings (SVG, PDF, PNG) and as its numbers (CSV); needs Matplotlib.
 
@@ -202,6 +203,8 @@ class ProbeResult(Tabular):
             Drive and twin on the pattern that was held back.
         size : str, optional
             Width and height, such as ``"84mm,60mm"``; by default a column's width, and the height that each needs.
+        style : str or sequence of str, optional
+            Fonts and styles, as :func:`flashwright.report.paper.looks.look_of` takes them, such as ``"serif"``.
 
         Returns
         -------
@@ -209,7 +212,7 @@ class ProbeResult(Tabular):
             The files: ``NN-name.svg``, ``.pdf``, ``.png`` and ``.csv``.
         """
         residuals = None if twin is None else twin.fit.residuals
-        return probe_page(self, residuals, checked).figures(folder, size=size)
+        return probe_page(self, residuals, checked).figures(folder, size=size, style=style)
 
     def __repr__(self) -> str:
         verdicts = sum(finding.verdict != "unknown" for finding in self.findings.values())

@@ -37,10 +37,11 @@ def figures_of(
     labels: Sequence[str],
     title: str,
     size: str | None = None,
+    style: str | Sequence[str] | None = None,
 ) -> list[Path]:
     """Write each chart of a page into a folder, as :func:`flashwright.report.paper.write_figures`."""
     charts = [chart for part in parts for chart in part.charts]
-    return write_figures(Path(folder), charts, columns, labels, title, size)
+    return write_figures(Path(folder), charts, columns, labels, title, size, style)
 
 
 @dataclass(frozen=True)
@@ -93,10 +94,16 @@ class Findings:
         """Write the page, as :func:`write_findings`."""
         write_findings(Path(path), self)
 
-    def figures(self, folder: str | os.PathLike[str], *, size: str | None = None) -> list[Path]:
+    def figures(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        size: str | None = None,
+        style: str | Sequence[str] | None = None,
+    ) -> list[Path]:
         """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
         charts = [*self.front, *self.sections]
-        return figures_of(folder, charts, self.columns, [self.title], self.title, size)
+        return figures_of(folder, charts, self.columns, [self.title], self.title, size, style)
 
 
 def write_findings(path: Path, found: Findings) -> None:

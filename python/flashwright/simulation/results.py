@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast, overload
@@ -70,6 +70,7 @@ class Reported:
         *,
         title: str | None = None,
         size: str | None = None,
+        style: str | Sequence[str] | None = None,
     ) -> list[Path]:
         """Write each chart of the report as drawings (SVG, PDF, PNG) and as its numbers (CSV); needs Matplotlib.
 
@@ -81,15 +82,23 @@ class Reported:
             What the figures are of; it stands in their metadata.
         size : str, optional
             Width and height, such as ``"84mm,60mm"``; by default a column's width, and the height that each needs.
+        style : str or sequence of str, optional
+            Fonts and styles, as :func:`flashwright.report.paper.looks.look_of` takes them, such as ``"serif"``.
 
         Returns
         -------
         list of Path
             The files: ``NN-name.svg``, ``.pdf``, ``.png`` and ``.csv``.
         """
-        return self._page(title).figures(folder, size=size)
+        return self._page(title).figures(folder, size=size, style=style)
 
-    def plot(self, chart: str | None = None, *, size: str | None = None) -> Figure:
+    def plot(
+        self,
+        chart: str | None = None,
+        *,
+        size: str | None = None,
+        style: str | Sequence[str] | None = None,
+    ) -> Figure:
         """Draw one chart of the report; needs Matplotlib.
 
         Parameters
@@ -98,6 +107,8 @@ class Reported:
             Its name, as :meth:`figures` names its files, without the number; by default the first.
         size : str, optional
             Width and height, such as ``"84mm,60mm"``.
+        style : str or sequence of str, optional
+            Fonts and styles, as :func:`flashwright.report.paper.looks.look_of` takes them, such as ``"serif"``.
 
         Returns
         -------
@@ -111,7 +122,7 @@ class Reported:
         >>> run.plot("write-amplification", size="84mm,60mm").get_size_inches().round(2)
         array([3.31, 2.36])
         """
-        return self._page(None).plot(chart, size)
+        return self._page(None).plot(chart, size, style)
 
 
 @dataclass(frozen=True)

@@ -332,6 +332,7 @@ class SweepResult(Tabular):
         *,
         title: str = "Sweep",
         size: str | None = None,
+        style: str | Sequence[str] | None = None,
     ) -> list[Path]:
         """Write each chart of the report as drawings (SVG, PDF, PNG) and as its numbers (CSV); needs Matplotlib.
 
@@ -343,6 +344,8 @@ class SweepResult(Tabular):
             What the figures are of; it stands in their metadata.
         size : str, optional
             Width and height, such as ``"84mm,60mm"``; by default a column's width, and the height that each needs.
+        style : str or sequence of str, optional
+            Fonts and styles, as :func:`flashwright.report.paper.looks.look_of` takes them, such as ``"serif"``.
 
         Returns
         -------
@@ -351,7 +354,7 @@ class SweepResult(Tabular):
         """
         from flashwright.sweeps.pages import grid_page
 
-        return grid_page(self, title).figures(folder, size=size)
+        return grid_page(self, title).figures(folder, size=size, style=style)
 
 
 def _dig(figures: Mapping[str, Any], name: str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -18,8 +18,8 @@ class Shown(Protocol):
     def report(self, path: Path) -> None:
         """Write the page."""
 
-    def figures(self, folder: Path, *, size: str | None) -> object:
-        """Write each of its charts into a folder, in this width and height."""
+    def figures(self, folder: Path, *, size: str | None, style: Sequence[str] | None) -> object:
+        """Write each of its charts into a folder, in this width and height, and in these styles."""
 
 
 class Wanted(Protocol):
@@ -37,13 +37,17 @@ class Wanted(Protocol):
     def figures_size(self) -> str | None:
         """Their width and height."""
 
+    @property
+    def figures_style(self) -> Sequence[str] | None:
+        """Their fonts and styles."""
+
 
 def put_page(made: Callable[[], Shown], output: Wanted) -> None:
     """Write the page and the figures that were asked for; nothing is made where neither was."""
     if output.report is not None:
         made().report(output.report)
     if output.figures is not None:
-        made().figures(output.figures, size=output.figures_size)
+        made().figures(output.figures, size=output.figures_size, style=output.figures_style)
 
 
 def put_json(document: Mapping[str, object], path: Path | None) -> bool:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from flashwright.errors import ArgumentError, MissingPackageError, MissingResultError
 from flashwright.report.charts import Chart, Columns, file_stems, without_common_keys
+from flashwright.report.paper.looks import look_of
 from flashwright.report.paper.numbers import rows
 from flashwright.report.paper.view import View
 from flashwright.support.files import check_folder, write_beside
@@ -115,6 +116,7 @@ def plot_figure(
     columns: Columns,
     labels: Sequence[str],
     size: str | None = None,
+    style: str | Sequence[str] | None = None,
 ) -> Figure:
     """Draw one view as a figure of Matplotlib.
 
@@ -126,6 +128,8 @@ def plot_figure(
         As :func:`write_figures` takes them.
     size : str, optional
         Width and height, as :func:`size_of` reads them.
+    style : str or sequence of str, optional
+        Fonts and styles, as :func:`flashwright.report.paper.looks.look_of` takes them.
 
     Raises
     ------
@@ -141,7 +145,7 @@ def plot_figure(
     name = next(iter(known), "") if which is None else which
     if name not in known:
         raise MissingResultError(f"plot: found {which!r}, expected one of {', '.join(known)}")
-    return draw(known[name], None if size is None else size_of(size))
+    return draw(known[name], None if size is None else size_of(size), look_of(style))
 
 
 def write_figures(
@@ -151,6 +155,7 @@ def write_figures(
     labels: Sequence[str],
     title: str,
     size: str | None = None,
+    style: str | Sequence[str] | None = None,
 ) -> list[Path]:
     """Write each view of each chart as drawings (SVG, PDF, PNG) and as its numbers (CSV).
 
@@ -168,6 +173,8 @@ def write_figures(
         What all are of; it stands in the metadata of each drawing.
     size : str, optional
         Width and height, as :func:`size_of` reads them; by default as wide as a column, and as high as each needs.
+    style : str or sequence of str, optional
+        Fonts and styles, as :func:`flashwright.report.paper.looks.look_of` takes them.
 
     Returns
     -------
@@ -178,20 +185,22 @@ def write_figures(
     ------
     MissingPackageError
         If Matplotlib is not installed.
+    ArgumentError
+        If size or style is none.
     OutputError
         If a file can't be written.
     """
     check_figures(folder)
-    inches = None if size is None else size_of(size)
+    inches, look = None if size is None else size_of(size), look_of(style)
     from flashwright.report.paper.drawing import KINDS, draw, save
 
     written = []
     for stem, view in _views(charts, columns, labels):
-        figure = draw(view, inches)
+        figure = draw(view, inches, look)
         for kind in KINDS:
             drawing = folder / f"{stem}.{kind}"
             with write_beside(drawing) as part:
-                save(figure, view, part, kind, title)
+                save(figure, view, part, kind, title, look)
             written.append(drawing)
         numbers = folder / f"{stem}.csv"
         with (

@@ -1,4 +1,4 @@
-"""Draws a view by Matplotlib: a figure as wide as a column of a paper, in words of 8 pt."""
+"""Draws a view by Matplotlib: a figure as wide as a column of a paper, in words of 8 pt, or in a style of one's own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import math
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
@@ -31,12 +32,15 @@ KINDS = ("svg", "pdf", "png")
 """The formats of drawings, by the ends of their files."""
 DPI_OF_PIXELS = 300  # of a drawing of pixels, as journals ask of figures in colour
 DPI_WITHIN = 600  # of what lies as pixels within a vector drawing
-_LINE_OF_LEGEND = 0.15
+# A line of the legend and a character of it, inches, and points of other words, all in words of 8 pt.
+_LINE_OF_LEGEND, _CHARACTER, _SMALL = 0.15, 0.062, 7.0
+_POINTS = 8.0
 _STYLE: Any = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "Helvetica"],
-    "font.size": 8,
-    "axes.labelsize": 8,
+    "font.serif": ["STIXGeneral", "Times New Roman", "Times", "DejaVu Serif"],
+    "font.size": _POINTS,
+    "axes.labelsize": "medium",
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
@@ -44,9 +48,9 @@ _STYLE: Any = {
     "grid.color": "#e6e9ee",
     "grid.linewidth": 0.5,
     "axes.axisbelow": True,
-    "xtick.labelsize": 8,
-    "ytick.labelsize": 8,
-    "legend.fontsize": 8,
+    "xtick.labelsize": "medium",
+    "ytick.labelsize": "medium",
+    "legend.fontsize": "medium",
     "legend.frameon": False,
     "lines.linewidth": 1.1,
     "lines.markersize": 3.5,
@@ -66,7 +70,9 @@ _ENTRY_MAX = 48  # of a line of the legend
 _TITLE_X_MAX, _TITLE_Y_MAX = 40, 32  # characters of a line
 
 
-def draw(view: View, size: tuple[float, float] | None = None) -> Figure:
+def draw(
+    view: View, size: tuple[float, float] | None = None, look: Mapping[str, Any] | None = None
+) -> Figure:
     """Draw a view.
 
     Parameters
@@ -74,7 +80,9 @@ def draw(view: View, size: tuple[float, float] | None = None) -> Figure:
     view : View
         What is drawn.
     size : (float, float), optional
-        Width and height in inches; by default as wide as a column, and as high as the chart needs.
+        Width and height in inches; by default the look's, else a column's width and the height that the chart needs.
+    look : mapping, optional
+        Settings of Matplotlib that take the place of ours.
 
     Returns
     -------
@@ -88,8 +96,11 @@ def draw(view: View, size: tuple[float, float] | None = None) -> Figure:
         "film": _map,
         "requests": _requests,
     }
+    look = look or {}
+    size = size or look.get("figure.figsize")
     width, _ = size or (WIDTH, HEIGHT)
-    with mpl.rc_context(_STYLE):
+    settings: Any = {**_STYLE, **look}
+    with mpl.rc_context(settings):
         figure = Figure(figsize=(width, HEIGHT), layout="constrained")
         kinds[view.chart.kind](view, figure)
         if size is not None:
@@ -111,7 +122,14 @@ def _fit_titles(figure: Figure) -> None:
             title.set_text(textwrap.fill(" ".join(lines), width, break_long_words=False))
 
 
-def save(figure: Figure, view: View, path: Path, kind: str, title: str) -> None:
+def save(
+    figure: Figure,
+    view: View,
+    path: Path,
+    kind: str,
+    title: str,
+    look: Mapping[str, Any] | None = None,
+) -> None:
     """Write a drawing into a file, to the byte the same for the same figure.
 
     Parameters
@@ -126,7 +144,10 @@ def save(figure: Figure, view: View, path: Path, kind: str, title: str) -> None:
         One of :data:`KINDS`.
     title : str
         What the chart is of, for the metadata.
+    look : mapping, optional
+        As it was drawn with.
     """
+    look = look or {}
     caption = re.sub(r"<[^>]+>", "", view.chart.caption)
     about = f"{title}. {caption}".strip()
     metadata: dict[str, dict[str, Any]] = {
@@ -149,8 +170,9 @@ def save(figure: Figure, view: View, path: Path, kind: str, title: str) -> None:
             "Software": "Flashwright",
         },
     }
-    dpi = DPI_OF_PIXELS if kind == "png" else DPI_WITHIN
-    with mpl.rc_context(_STYLE):
+    dpi = look.get("savefig.dpi", DPI_OF_PIXELS) if kind == "png" else DPI_WITHIN
+    settings: Any = {**_STYLE, **look}
+    with mpl.rc_context(settings):
         figure.savefig(path, format=kind, dpi=dpi, metadata=metadata[kind])
 
 
@@ -162,7 +184,17 @@ def _hues() -> tuple[str, ...]:
 
 
 def _hue(place: int) -> str:
-    return _hues()[place % HUES]
+    """The colour of a series: of the style where it has colours, else of the page."""
+    ours = mpl.rcParams["axes.prop_cycle"] == mpl.rcParamsDefault["axes.prop_cycle"]
+    hues = _hues()[:HUES] if ours else mpl.rcParams["axes.prop_cycle"].by_key().get("color")
+    hues = hues or _hues()[:HUES]
+    return str(hues[place % len(hues)])
+
+
+def _scale(size: str) -> float:
+    """How much larger than ours the words of a setting are."""
+    settings: Any = mpl.rcParams
+    return FontProperties(size=settings[size]).get_size_in_points() / _POINTS
 
 
 # Axes ---------------------------------------------------------------------------------------------
@@ -261,9 +293,10 @@ def _legend(figure: Figure, entries: list[tuple[Any, str]]) -> None:
     wrapped = [textwrap.fill(name, _ENTRY_MAX) for _, name in entries]
     longest = max(len(line) for name in wrapped for line in name.splitlines())
     width, height = figure.get_size_inches()
-    across = max(1, min(len(entries), int((width - 0.1) / (longest * 0.062 + 0.42))))
+    scale = _scale("legend.fontsize")
+    across = max(1, min(len(entries), int((width - 0.1) / (longest * _CHARACTER * scale + 0.42))))
     lines = math.ceil(sum(name.count("\n") + 1 for name in wrapped) / across)
-    figure.set_size_inches(width, height + lines * _LINE_OF_LEGEND)
+    figure.set_size_inches(width, height + lines * _LINE_OF_LEGEND * scale)
     figure.legend(
         [handle for handle, _ in entries],
         wrapped,
@@ -283,24 +316,32 @@ def _cut(name: str) -> str:
 def _references(view: View, axes: Axes, x: _Axis, y: _Axis) -> None:
     """Shaded stretches and lines of reference, each with its label."""
     along_x, along_y = axes.get_xaxis_transform(), axes.get_yaxis_transform()
+    small = _SMALL * _scale("font.size")
     for start, end, label in view.data.get("bands", ()):
         right = axes.get_xlim()[1] if end is None else x(end)
         axes.axvspan(x(start), right, color=_SHADE, alpha=0.1, linewidth=0)
-        axes.text(x(start), 0.02, f" {label}", transform=along_x, va="bottom", fontsize=7)
+        axes.text(x(start), 0.02, f" {label}", transform=along_x, va="bottom", fontsize=small)
     style: dict[str, Any] = {"color": _SOFT, "linewidth": 0.8, "linestyle": (0, (4, 2.5))}
     halo = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
     for at, label in view.data.get("marks", ()):
         axes.axvline(x(at), **style)
         axes.text(
             x(at), 0.98, label, transform=along_x, rotation=90, va="top", ha="right",
-            fontsize=7, bbox=halo,
+            fontsize=small, bbox=halo,
         )  # fmt: skip
     for at, label in view.data.get("levels", ()):
         if y.log and at <= 0:
             continue
         axes.axhline(y(at), **style)
         axes.text(
-            0.99, y(at), label, transform=along_y, va="bottom", ha="right", fontsize=7, bbox=halo
+            0.99,
+            y(at),
+            label,
+            transform=along_y,
+            va="bottom",
+            ha="right",
+            fontsize=small,
+            bbox=halo,
         )
 
 

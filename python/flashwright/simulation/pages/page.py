@@ -59,16 +59,24 @@ class RunsPage:
         """Write the page, as :func:`write_report`."""
         write_report(Path(path), self.runs, self.title)
 
-    def figures(self, folder: str | os.PathLike[str], *, size: str | None = None) -> list[Path]:
+    def figures(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        size: str | None = None,
+        style: str | Sequence[str] | None = None,
+    ) -> list[Path]:
         """Write each chart of the page into a folder, as :func:`flashwright.report.paper.write_figures`."""
         parts, columns, labels = self._drawn()
-        return figures_of(folder, parts, columns, labels, self.title, size)
+        return figures_of(folder, parts, columns, labels, self.title, size, style)
 
-    def plot(self, chart: str | None, size: str | None) -> Figure:
+    def plot(
+        self, chart: str | None, size: str | None, style: str | Sequence[str] | None
+    ) -> Figure:
         """Draw one chart of the page, as :func:`flashwright.report.paper.plot_figure`."""
         parts, columns, labels = self._drawn()
         charts = [each for part in parts for each in part.charts]
-        return plot_figure(chart, charts, columns, labels, size)
+        return plot_figure(chart, charts, columns, labels, size, style)
 
     def _drawn(self) -> tuple[list[Section], Columns, list[str]]:
         columns = Columns()
