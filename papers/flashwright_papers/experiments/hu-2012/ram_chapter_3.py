@@ -45,8 +45,6 @@ BASES = ("financial-1", "financial-2", "exchange", "msn", "told")
 PARTITIONS = tuple(f"{name}-partition" for name in BASES)
 FIGURES = dict(zip(ALL, ("3.6", "3.7", "3.8", "3.9", "3.10"), strict=True))
 WRITES = dict(zip(ALL, ("3.11", "3.12", "3.13", "3.14", "3.15"), strict=True))
-HEAD = ((HEAD_1, ""),)
-HEAD_OF_MSN = ((HEAD_MSN, ""),)
 # TPC-E as described decides; beside it, its stand-in, and the other state of the drive.
 OTHERS = ((TPC_E, ""), (TOLD, IN_ORDER))
 OTHER_PARTS = ("tpc-e", "tpc-e-partition", "told-in-order")
@@ -55,7 +53,7 @@ HEADS_1 = ("head-financial-1", "head-financial-1-partition")
 
 def figure(runs: Runs) -> list[Plot]:
     """The three plots of figures 3.6 to 3.10; service time where a drive does not keep up with the arrivals."""
-    name = f"Figure {FIGURES[runs.workload]}"
+    name = f"Figure {FIGURES[runs.trace]}"
     late = any(row["load"] >= KEEPS_UP for row in runs.rows.values() if row["scheme"] in SCHEMES)
     metric, told = ("service_ms", "service") if late else ("response_ms", "response")
     return [
@@ -74,7 +72,7 @@ def shares_figure(*parts: tuple[str, str]) -> Callable[[Runs], list[Plot]]:
     """Figures 3.11 to 3.15: the writes by what they are for, and the shares that a claim is on."""
 
     def plots(runs: Runs) -> list[Plot]:
-        name = f"Figure {WRITES[runs.workload]}"
+        name = f"Figure {WRITES[runs.trace]}"
         shares = [shares_plot(runs, name, what, label, SCHEMES) for what, label in parts]
         return [writes_plot(runs, name, SCHEMES), *shares]
 
@@ -171,7 +169,7 @@ def d3_5(found: Found) -> Answer:
     """GC-ARM, then BPLRU, then DFTL and AP."""
     far = [(a, b) for a in ("gc-arm", "bplru") for b in PAGE_BLOCKED]
     rule = with_efficiency([("gc-arm", "bplru"), *far], far)
-    return judged(found, rule, [FINANCIAL_1], HEAD, figure)
+    return judged(found, rule, [FINANCIAL_1], plots=figure)
 
 
 @claim("D3.6", needs=("financial-2", "financial-2-partition"))
@@ -232,7 +230,7 @@ def d3_8(found: Found) -> Answer:
         met = worst and flat and min(at_first) > 1
         return told, Verdict.of(met, direction=worst)
 
-    return judged(found, rule, [MSN], HEAD_OF_MSN, figure)
+    return judged(found, rule, [MSN], plots=figure)
 
 
 @claim("D3.9", needs=("msn", "msn-partition", "head-msn"))
@@ -248,7 +246,7 @@ def d3_9(found: Found) -> Answer:
         equal = all(near(runs, "gc-arm", b, "erases", 0.05, large) for b in PAGE_BLOCKED)
         return told, Verdict.of(better and equal, direction=better)
 
-    return judged(found, rule, [MSN], HEAD_OF_MSN, figure)
+    return judged(found, rule, [MSN], plots=figure)
 
 
 @claim("D3.10", needs=("told", "told-partition", *OTHER_PARTS))
@@ -293,11 +291,11 @@ def d3_12(found: Found) -> Answer:
     def rule(runs: Runs) -> tuple[str, Verdict]:
         e, t = (runs.ratios("gc-arm", "dftl", metric, [80])[80] for metric in ("erases", "time"))
         told = f"erases {ratio(e)}, time {ratio(t)}"
-        if runs.workload in (MSN, HEAD_MSN):
+        if runs.trace == MSN:
             return told, Verdict.of(max(abs(e - 1), abs(t - 1)) <= 0.05)
         return told, Verdict.of(e < 1 and t < 1, direction=e < 1 or t < 1)
 
-    answer = judged(found, rule, ALL, HEAD_OF_MSN, erases_figure)
+    answer = judged(found, rule, ALL, plots=erases_figure)
     return Answer(
         answer.verdict,
         f"GC-ARM over DFTL: {answer.ours}",
@@ -326,7 +324,7 @@ def d3_13(found: Found) -> Answer:
         levels = [("dissertation, GC-ARM", 0.9)]
         return [Plot(plot.title, plot.x, plot.y, plot.lines, y_format=plot.y_format, levels=levels)]
 
-    return judged(found, rule, [FINANCIAL_1], HEAD, plots)
+    return judged(found, rule, [FINANCIAL_1], plots=plots)
 
 
 @claim("D3.14", needs=BASES)
@@ -391,7 +389,7 @@ def d3_17(found: Found) -> Answer:
         told = f"translation pages: {by_scheme(shares)}"
         return told, Verdict.of(all(flags), direction=any(flags))
 
-    return judged(found, rule, [MSN], HEAD_OF_MSN, shares_figure(TRANSLATION))
+    return judged(found, rule, [MSN], plots=shares_figure(TRANSLATION))
 
 
 @claim("D3.18", needs=("told", "told-partition", *OTHER_PARTS, "spare"))
@@ -438,7 +436,7 @@ def d3_19(found: Found) -> Answer:
     rule = orderings(*(("gc-arm", other, "programs") for other in SCHEMES[1:]))
 
     def plots(runs: Runs) -> list[Plot]:
-        name = f"Figure {WRITES[runs.workload]}"
+        name = f"Figure {WRITES[runs.trace]}"
         return [absolute(runs, name, "programs", "writes to flash", SCHEMES)]
 
-    return judged(found, rule, ALL, [*HEAD, *HEAD_OF_MSN, *OTHERS], plots)
+    return judged(found, rule, ALL, OTHERS, plots)
