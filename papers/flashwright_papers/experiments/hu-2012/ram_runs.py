@@ -261,9 +261,9 @@ def whole_map(setting: Setting) -> list[Job]:
 def head(
     setting: Setting, workload: str, listed: Callable[..., list[Job]], *rest: Any, **given: Any
 ) -> list[Job]:
-    """Runs of a head, over and over and by its model, where the user has it; always on the whole drive.
+    """Runs of a head where the user has it, over and over and, but in a search, by its model.
 
-    A quick run has none: the head's addresses do not fit a small drive.
+    They are always on the whole drive, since the head's addresses do not fit a small one; a quick run has none.
     """
     path = setting.trace(HEADS[workload])
     if path is None or setting.quick:
@@ -271,7 +271,7 @@ def head(
     whole_drive = replace(setting, divisor=1)
     return [
         job
-        for varied in ("", BY_MODEL)
+        for varied in ("", BY_MODEL)[: 2 if setting == whole_drive else 1]
         for job in listed(whole_drive, workload, *rest, path=path, varied=varied, **given)
     ]
 
