@@ -3,11 +3,11 @@
     python papers/tests/wrong_results.py [--draw 20] [--seed 37] [--store FOLDER]
 
 Draws judges from all that gave a verdict in the last full run, and prints for each what it says of its own rows, a
-wrong result made from these, and what it says of that. The rows are those of a quick run, or of the full one where the
-quick one comes out otherwise; traces are looked for in ``FLASHWRIGHT_TRACES``. Rows are spoilt in ways that a wrong
-simulator could: a figure three times as large or a third of it, everywhere or in every other place, one more of it, or
-its values in another order. Of judges that read a bundled drive's file a setting is changed. The exit status is 1 if a
-judge took every wrong result for the paper's.
+wrong result made from these, and what it says of that. The rows are those of a quick run, or of the full one where it
+agrees with the paper on that alone; traces are looked for in ``FLASHWRIGHT_TRACES``. Rows are spoilt in ways that a
+wrong simulator could: a figure three times as large or a third of it, everywhere or in every other place, one more of
+it, or its values in another order. Of judges that read a bundled drive's file a setting is changed; one that does not
+reproduce its own runs has failed on these. The exit status is 1 if a judge took every wrong result for the paper's.
 """
 
 from __future__ import annotations
@@ -238,16 +238,19 @@ def worst(name: str, rows: Rows) -> tuple[str, Verdict | None]:
 
 
 def tried(name: str, store: Store) -> Trial:
-    """A wrong result made for a judge, from rows of the size at which it says what the last full run said."""
+    """A wrong result made for a judge, from the full rows only where it does not agree on quick ones as it did in full."""
     if name in OF_FILES:
         section, key, value = OF_FILES[name]
         said, then = verdict(name, {}), of_another_file(name)
         return Trial(name, "file", said, f"{section}.{key}: {value}", then)
+    agreed = recorded()[name]["judged"] != Verdict.NOT
     for size in ("quick", "full"):
         rows = rows_of(name, store, quick=size == "quick")
         said = verdict(name, rows)
-        if said == recorded()[name]["judged"]:
+        if not agreed or said in (Verdict.REPRODUCED, Verdict.DIRECTION):
             break
+    if said is Verdict.NOT:
+        return Trial(name, size, said, "its own runs", said)
     return Trial(name, size, said, *worst(name, rows))
 
 
