@@ -238,7 +238,7 @@ def worst(name: str, rows: Rows) -> tuple[str, Verdict | None]:
 
 
 def tried(name: str, store: Store) -> Trial:
-    """A wrong result made for a judge, from the full rows only where it does not agree on quick ones as it did in full."""
+    """A wrong result made for a judge, from the full rows only where it does not agree on quick ones as on these."""
     if name in OF_FILES:
         section, key, value = OF_FILES[name]
         said, then = verdict(name, {}), of_another_file(name)
