@@ -67,9 +67,9 @@ def test_a_real_trace_takes_the_place_of_its_stand_in(paper: Paper, tmp_path: Pa
     assert all("path" in job.arguments for job in runs.financial_1(with_traces))
     assert not any("path" in job.arguments for job in runs.financial_2(with_traces))
     # Over and over and by its model; in a search without the model, but on the whole drive too.
-    assert len(runs.head_financial_1(with_traces)) == 2 * (1 + 3 * 6 + 4)
+    assert len(runs.head_financial_1(with_traces)) == 2 * (1 + 3 * 5 + 4)
     searched = runs.head_financial_1(Setting(False, tmp_path, divisor=8))
-    assert len(searched) == 1 + 3 * 6 + 4
+    assert len(searched) == 1 + 3 * 5 + 4
     assert not any("scale" in job.arguments for job in searched)
     # A drive scaled down can't hold them.
     assert not any("path" in job.arguments for job in runs.financial_1(Setting(True, tmp_path)))
