@@ -297,6 +297,17 @@ def test_shares_of_writes(paper: Paper) -> None:
     assert d3_16(gc_arm=0.5, bplru=0.1, dftl=0.5, ap=0.6) is Verdict.NOT
 
 
+def test_the_largest_share_of_data_decides_on_the_head(paper: Paper) -> None:
+    def d3_13(**data: float) -> Any:
+        rows = shares(HEAD, {name.replace("_", "-"): each for name, each in data.items()})
+        return judge(paper, "D3.13", head_financial_1=[each | {"real": True} for each in rows])
+
+    found = d3_13(gc_arm=0.9, bplru=0.1, dftl=0.5, ap=0.6)
+    assert found.verdict is Verdict.DIRECTION and len(found.plots) == 2
+    assert found.plots[1].levels == [("dissertation, GC-ARM", 0.9)]
+    assert d3_13(gc_arm=0.9, bplru=0.1, dftl=0.5, ap=0.95).verdict is Verdict.NOT
+
+
 def test_dftl_with_its_whole_table_must_be_identical(paper: Paper) -> None:
     def d3_11(erases: int) -> Verdict:
         parts = {

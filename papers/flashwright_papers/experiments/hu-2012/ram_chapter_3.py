@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
 
@@ -296,14 +297,7 @@ def d3_12(found: Found) -> Answer:
         return told, Verdict.of(e < 1 and t < 1, direction=e < 1 or t < 1)
 
     answer = judged(found, rule, ALL, plots=erases_figure)
-    return Answer(
-        answer.verdict,
-        f"GC-ARM over DFTL: {answer.ours}",
-        answer.workload,
-        plots=answer.plots,
-        also=answer.also,
-        used=answer.used,
-    )
+    return replace(answer, ours=f"GC-ARM over DFTL: {answer.ours}")
 
 
 # ---- figures 3.11 to 3.15
@@ -320,9 +314,8 @@ def d3_13(found: Found) -> Answer:
         return f"data: {by_scheme(shares)}", magnitude(runs, met, top)
 
     def plots(runs: Runs) -> list[Plot]:
-        (plot,) = shares_figure(DATA)(runs)
-        levels = [("dissertation, GC-ARM", 0.9)]
-        return [Plot(plot.title, plot.x, plot.y, plot.lines, y_format=plot.y_format, levels=levels)]
+        writes, plot = shares_figure(DATA)(runs)
+        return [writes, replace(plot, levels=[("dissertation, GC-ARM", 0.9)])]
 
     return judged(found, rule, [FINANCIAL_1], plots=plots)
 
@@ -405,14 +398,7 @@ def d3_18(found: Found) -> Answer:
         return told, Verdict.of(high and low, direction=all(data_above(runs)))
 
     answer = judged(found, rule, [TOLD], OTHERS, shares_figure(DATA, GC))
-    return Answer(
-        answer.verdict,
-        f"{answer.ours}. {by_spare(found)}",
-        answer.workload,
-        plots=answer.plots,
-        also=answer.also,
-        used=answer.used,
-    )
+    return replace(answer, ours=f"{answer.ours}. {by_spare(found)}")
 
 
 def by_spare(found: Found) -> str:
