@@ -230,6 +230,11 @@ class Fuzzer:
         return given, named
 
 
+def _is_own(given: object, error: BaseException) -> bool:
+    """Whether a class that was given for a function has refused what it was called with."""
+    return isinstance(given, type) and str(error).startswith(given.__name__)
+
+
 def outcome(call: Callable[..., Any], given: list[Any], named: dict[str, Any]) -> str:
     """What is wrong with how a call ended; nothing if it is as it should be."""
 
@@ -249,6 +254,8 @@ def outcome(call: Callable[..., Any], given: list[Any], named: dict[str, Any]) -
     except (TooLong, OwnError):
         return ""
     except BaseException as error:
+        if any(_is_own(each, error) for each in (*given, *named.values())):
+            return ""
         place = traceback.extract_tb(error.__traceback__)
         ours = [each for each in place if "flashwright" in each.filename] or place
         where = f"{ours[-1].filename.rpartition('flashwright/')[2]}:{ours[-1].lineno}"

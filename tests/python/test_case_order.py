@@ -6,15 +6,14 @@ with issue events alone, tables that look like a format, times in another unit.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 import re
 import struct
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import odd_traces
 import pytest
 
 import needs
@@ -27,7 +26,6 @@ DRIVE = Ssd.from_text(SMALL).with_(
     {"timing.model": "parallel", "placement.policy": "single", "capacity.utilization": 0.8}
 )
 PAGES = 1500
-TOOLS = Path(__file__).parents[2] / "tools"
 
 Row = tuple[int, int, int]
 """Time in us, device, page of 4 KiB."""
@@ -442,11 +440,6 @@ def test_logs_that_fio_writes_play_as_their_sorted_twins(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     needs.need("fio")
-    spec = importlib.util.spec_from_file_location("odd_traces", TOOLS / "odd_traces.py")
-    assert spec is not None and spec.loader is not None
-    odd_traces = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = odd_traces
-    spec.loader.exec_module(odd_traces)
     found = odd_traces.Outcomes(tmp_path)
     odd_traces.fio_cases(tmp_path, found)
     shown = capsys.readouterr().out

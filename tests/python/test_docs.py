@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import sys
 import tomllib
 from functools import cache
 from pathlib import Path
 
 import pytest
+import record_pages as pages
+import site_hooks as site
 
 from flashwright._core import __version__
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
-
-import record_pages as pages  # noqa: E402
-import site_hooks as site  # noqa: E402
-
 PAGES = pages.PAGES
 _NAMES = [pages.name_of(path) for path in PAGES]
 # Lines of prose around a figure that may say what it is.

@@ -1,13 +1,9 @@
 """The figures of the source tree, on a repository that can be counted by hand."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-
 from house import figures
 
 FILES = {

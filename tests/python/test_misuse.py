@@ -46,6 +46,7 @@ NAMES: dict[str, Any] = {
     "vary": {"gc.victim": ["greedy", "fifo"]},
     "drive": lambda: Target("sim:default"),
     "Profile": Profile,
+    "flashwright": flashwright,
     "smart": smart,
     "tracefiles": tracefiles,
 }
@@ -87,7 +88,10 @@ CALLS: list[tuple[str, str]] = [
         "play: closeup: found (1,), expected a tuple of 2 (a whole number, a whole number) or None",
     ),
     ("ssd.play('uniform', verify='x')", "play: verify: found 'x', expected True or False"),
-    ("ssd.play('uniform', progress=5)", "play: progress: found 5, expected a function or None"),
+    (
+        "ssd.play('uniform', progress=5)",
+        "play: progress: found 5, expected a function of 1 value or None",
+    ),
     (
         "ssd.play('uniform', nonsense=5)",
         f"play: nonsense: unknown, expected one of {', '.join(PlaySettings.__annotations__)}",
@@ -217,6 +221,25 @@ CALLS: list[tuple[str, str]] = [
     ("begun().go(stop_after=0)", ""),
     ("begun().go(checkpoint=5)", ""),
     ("written.load(5)", "load: text: found 5, expected text"),
+    # Whatever can be gone through is looked at value by value, now or as the values come.
+    (
+        "probe('sim:default', only=range(2))",
+        "probe: only: found range(0, 2), expected a list of texts",
+    ),
+    ("smart.read_drives(bytearray(b'q'))", ""),
+    ("smart.read_drives(iter([1]))", ""),
+    ("table(range(3))", ""),
+    ("table(iter([1]))", ""),
+    ("compare(ssd, uniform, iter([1]))", ""),
+    ("smart.figures([], None)", "figures: readings: found none, expected one or more"),
+    ("flashwright.lifetime.writable(1e9, iter([0.5]), 1000)", ""),
+    ("flashwright.lifetime.writable(1e9, ['x'], 1000)", ""),
+    ("workloads.postmark(memory=object)", ""),
+    # A function that can't be called as it will be.
+    ("probe('sim:default', progress=lambda: 0)", ""),
+    # No file has such a name.
+    ("result.report('x' * 500)", ""),
+    ("result.to_parquet('x' * 500)", ""),
 ]
 
 

@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
+import reference
 
 from flashwright import Ssd, _core, cli
 
-ROOT = Path(__file__).parents[2]
 KNOWN: dict[str, Any] = json.loads(_core.settings())
-
-
-def _reference() -> Any:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "tools" / "reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_every_key_is_described_once_with_its_default() -> None:
     keys = [key["path"] for key in KNOWN["keys"]]
     assert len(keys) == len(set(keys)) > 200
     assert not [key["path"] for key in KNOWN["keys"] if len(key["about"]) < 9]
-    page = _reference().settings()
+    page = reference.settings()
     assert not [key for key in keys if page.count(f'<a id="{key}"></a>') != 1]
 
 
 def test_a_policys_own_settings_stand_under_what_it_does() -> None:
-    page = _reference().settings()
+    page = reference.settings()
     head = '\n## `[gc.cat]`\n\nFor `gc.victim = "cat"`: '
     assert head in page
     row = next(line for line in page.splitlines() if 'id="gc.cat.age-step"' in line)
@@ -41,7 +31,7 @@ def test_a_policys_own_settings_stand_under_what_it_does() -> None:
 
 
 def test_a_drives_page_has_what_differs_and_where_it_comes_from() -> None:
-    page = _reference().drives()
+    page = reference.drives()
     text = page.split("\n## `ssd-a`\n")[1].split("\n## ")[0]
     assert (
         '| [`timing.read`](settings.md#timing.read) | `"25 us"` | `"50 us"` | single-level NAND'

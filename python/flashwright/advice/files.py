@@ -13,7 +13,7 @@ from pathlib import Path
 
 from flashwright.advice.lines import BlockDevice, HostAdvice
 from flashwright.errors import ConfigError, OutputError
-from flashwright.support.files import check_writable, write_beside
+from flashwright.support.files import check_writable, reason, write_beside
 
 __all__ = ["machine_files", "prepare", "write_files"]
 
@@ -55,9 +55,7 @@ def prepare(advice: HostAdvice, folder: Path, *, force: bool = False) -> dict[st
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(
-            f"{folder}: can't be created: {(error.strerror or str(error)).lower()}"
-        ) from None
+        raise OutputError(f"{folder}: can't be created: {reason(error)}") from None
     for path in (folder / name for name in contents):
         if path.exists() and not force:
             raise OutputError(

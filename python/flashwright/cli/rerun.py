@@ -15,6 +15,7 @@ from flashwright.errors import SavedStateError
 from flashwright.simulation.rerun import rerun as play_again
 from flashwright.simulation.results import Runs
 from flashwright.support.bars import Bar
+from flashwright.support.files import reason
 
 __all__ = ["rerun"]
 
@@ -86,7 +87,7 @@ def _document(path: Path) -> dict[str, object]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise SavedStateError(f"{path}: {(error.strerror or str(error)).lower()}", "") from None
+        raise SavedStateError(f"{path}: {reason(error)}", "") from None
     except ValueError as error:
         raise SavedStateError(f"{path}: found no JSON ({error}), expected a result", "") from None
     if not isinstance(found, dict):

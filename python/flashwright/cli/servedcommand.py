@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from flashwright.cli.render import errors
 from flashwright.errors import ServeError
+from flashwright.support.files import reason
 
 __all__ = ["ServedCommand"]
 
@@ -81,9 +82,7 @@ class ServedCommand:
                 start_new_session=True,
             )
         except OSError as error:
-            raise ServeError(
-                f"--run: sh can't be started: {(error.strerror or str(error)).lower()}", ""
-            ) from None
+            raise ServeError(f"--run: sh can't be started: {reason(error)}", "") from None
 
     @property
     def has_ended(self) -> bool:

@@ -30,7 +30,7 @@ from flashwright.cli.traceoptions import (
 )
 from flashwright.errors import OutputError, WorkloadError
 from flashwright.support.core import _core
-from flashwright.support.files import check_writable
+from flashwright.support.files import check_writable, reason
 from flashwright.support.printable import printable
 from flashwright.traces import tracefiles, workloads
 
@@ -473,9 +473,7 @@ def record(
     try:
         folder = tempfile.TemporaryDirectory(prefix=".record-", dir=target.parent)
     except OSError as error:
-        raise OutputError(
-            f"{target}: can't be written: {(error.strerror or str(error)).lower()}"
-        ) from None
+        raise OutputError(f"{target}: can't be written: {reason(error)}") from None
     from rich.console import Console
 
     from flashwright.traces.record import record as record_device

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from flashwright.drive.description import base_of, completed
 from flashwright.errors import ConfigError
+from flashwright.support.files import is_file, reason
 
 __all__ = ["read_file", "read_text"]
 
@@ -30,7 +32,7 @@ def read_file(file: Path, above: tuple[Path, ...] = ()) -> str:
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not text in UTF-8: {error.reason}") from None
     except OSError as error:
-        raise ConfigError(f"{file}: {(error.strerror or str(error)).lower()}") from None
+        raise ConfigError(f"{file}: {reason(error)}") from None
     return read_text(text, str(file), file.stem, (*above, file))
 
 
@@ -84,10 +86,10 @@ def _based(base: str, source: str, files: tuple[Path, ...]) -> str:
             f"{source}: base: found a circle, expected an end to it: {circle}",
             "one of these files must be based on a bundled drive or on nothing",
         )
-    if not file.is_file():
+    if not is_file(file):
         raise ConfigError(
             f"{source}: base: found {base!r}, expected a drive's file there: {file}: "
-            + ("is a folder" if file.is_dir() else "there is no such file"),
+            + ("is a folder" if os.path.isdir(file) else "there is no such file"),
             "the path is relative to the file that it stands in",
         )
     return read_file(file, files)

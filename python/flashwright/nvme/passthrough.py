@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from flashwright.errors import FlashwrightError
+from flashwright.support.files import reason
 
 __all__ = ["ALL_NAMESPACES", "Nvme", "NvmeError", "Sender", "StatusError"]
 
@@ -254,7 +255,7 @@ _ERRNO: dict[int, Callable[[], tuple[str, str]]] = {
 
 def _no_answer(path: str, error: OSError) -> NvmeError:
     known = _ERRNO.get(error.errno or 0)
-    what, hint = known() if known else ((error.strerror or str(error)).lower(), "")
+    what, hint = known() if known else (reason(error), "")
     return NvmeError(f"{path}: {what}", hint)
 
 
@@ -264,7 +265,7 @@ def _opened(path: str) -> int:
     try:
         kind = os.stat(path).st_mode
     except OSError as error:
-        raise NvmeError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+        raise NvmeError(f"{path}: {reason(error)}") from None
     if not re.fullmatch(r"nvme\d+(n\d+)?(p\d+)?|ng\d+n\d+", name) or not (
         stat.S_ISCHR(kind) or stat.S_ISBLK(kind)
     ):

@@ -41,7 +41,7 @@ from flashwright.probing.suppressed import (
 )
 from flashwright.support.arguments import checked
 from flashwright.support.digests import digest_of_code, modules_of
-from flashwright.support.files import write_or_warn
+from flashwright.support.files import exists, write_or_warn
 from flashwright.support.sealed import expect_code, read_sealed, seal
 from flashwright.target.counters import Counters
 from flashwright.target.deadline import Allowance, OutOfDriveTimeError
@@ -100,7 +100,7 @@ class _Session:
                 yield asking, []
 
     def load(self) -> None:
-        if self.path is None or not self.path.exists():
+        if self.path is None or not exists(self.path):
             return
         opened = read_sealed(self.path, _KIND)
         expect_code(self.path, opened, _KIND, _digest_of_probes())

@@ -10,6 +10,7 @@ from typing import Any
 
 from flashwright.errors import ServeError
 from flashwright.support.arguments import checked
+from flashwright.support.files import reason
 
 __all__ = ["ask"]
 
@@ -69,9 +70,8 @@ def ask(address: str, command: str, *, seconds: float = 60.0, **arguments: objec
     except TimeoutError:
         raise ServeError(f"{address}: no answer within {seconds:g} s", "") from None
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
         raise ServeError(
-            f"{address}: {reason}", "is a drive served by `flashwright serve --ctl` there?"
+            f"{address}: {reason(error)}", "is a drive served by `flashwright serve --ctl` there?"
         ) from None
     try:
         answer = json.loads(answered)

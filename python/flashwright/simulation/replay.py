@@ -29,7 +29,7 @@ from flashwright.simulation.ssd import Ssd, of_settings
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.exports import is_export
-from flashwright.support.files import parse_toml, write_beside
+from flashwright.support.files import parse_toml, reason, write_beside
 from flashwright.support.progress import Progress
 from flashwright.support.tabular import Tabular
 from flashwright.traces import workloads
@@ -462,9 +462,7 @@ def profile_settings(path: Path) -> list[str]:
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{path}: {error}", "a profile is TOML text") from None
     except OSError as error:
-        raise ConfigError(
-            f"{path}: {(error.strerror or str(error)).lower()}", "check the path"
-        ) from None
+        raise ConfigError(f"{path}: {reason(error)}", "check the path") from None
     if is_profile(text):
         sizes = host_profile(read_profile(text, str(path)).findings)
         return [f"host.profile.{key}={value}" for key, value in sizes.items()]

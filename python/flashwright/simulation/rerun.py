@@ -16,6 +16,7 @@ from flashwright.simulation.run import Run
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
 from flashwright.support.digests import digest_of_file
+from flashwright.support.files import reason
 from flashwright.support.progress import Progress
 from flashwright.traces import workloads
 from flashwright.traces.fingerprint import TraceMark
@@ -162,7 +163,7 @@ def _trace(told: Mapping[str, Any], sha256: str | None, given: Path | None) -> s
         found = None if sha256 is None else digest_of_file(path)
     except OSError as error:
         raise TraceError(
-            f"{path}: {(error.strerror or str(error)).lower()}, expected the trace {name}",
+            f"{path}: {reason(error)}, expected the trace {name}",
             "say where it lies now",
         ) from None
     if found != sha256:

@@ -14,7 +14,7 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AnySet
 from difflib import get_close_matches
 from pathlib import Path
@@ -34,7 +34,6 @@ __all__ = [
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_ManyKinds = (list, tuple, AnySet)
 
 
 def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -82,19 +81,19 @@ def checked(**limits: tuple[float, float] | None) -> Callable[[Callable[P, R]], 
                 parameter = signature.parameters[name]
                 if parameter.kind is inspect.Parameter.VAR_KEYWORD:
                     own_checks = {each for each, limit in limits.items() if limit is None}
-                    _check_more(label, value, hints.get(name), own_checks)
-                    value.update({key: plain(each) for key, each in value.items()})
+                    value.update(_accepted_more(label, value, hints.get(name), own_checks))
                     continue
-                given.arguments[name] = value = plain(value)
+                value = plain(value)
                 own = name in limits and limits[name] is None
+                where = f"{label}: {name}"
                 if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                    for each in value if name in hints and not own else ():
-                        _check(f"{label}: {name}", each, hints[name])
+                    if name in hints and not own:
+                        value = tuple(_accepted(where, each, hints[name]) for each in value)
                 elif value is not parameter.default and name in hints and not own:
-                    where = f"{label}: {name}"
-                    _check(where, value, hints[name])
+                    value = _accepted(where, value, hints[name])
                     _check_limits(where, value, limits.get(name))
-                check_text(f"{label}: {name}", value)
+                given.arguments[name] = value
+                check_text(where, value)
             return function(*given.args, **given.kwargs)
 
         setattr(check_and_call, _CHECKED, True)
@@ -217,11 +216,9 @@ def check_fields(settings: Any, *own: str) -> None:
     made: Any = type(settings)
     for name, hint in _hints_of(made).items():
         given = getattr(settings, name)
-        value = plain(given)
+        value = plain(given) if name in own else _accepted(name, plain(given), hint)
         if value is not given:
             object.__setattr__(settings, name, value)
-        if name not in own:
-            _check(name, value, hint)
 
 
 def plain(value: Any) -> Any:
@@ -256,12 +253,19 @@ def _hints_of(of: Any) -> dict[str, Any]:
     return found
 
 
-def _check_more(where: str, given: Mapping[str, Any], hint: Any, own: AnySet[str]) -> None:
-    """Keywords beyond those of the signature, where a ``TypedDict`` says which there are."""
+def _accepted_more(
+    where: str, given: Mapping[str, Any], hint: Any, own: AnySet[str]
+) -> dict[str, Any]:
+    """Keywords beyond those of the signature, of the type of all or as a ``TypedDict`` says which there are."""
+    found = {name: plain(value) for name, value in given.items()}
+    if hint is None:
+        return found
     if get_origin(hint) is not Unpack:
-        return
+        for name in found.keys() - own:
+            found[name] = _accepted(f"{where}: {name}", found[name], hint)
+        return found
     known = _hints_of(get_args(hint)[0])
-    for name, value in given.items():
+    for name, value in found.items():
         if name not in known:
             near = get_close_matches(name, known, 1)
             more = f"; did you mean {near[0]}?" if near else ""
@@ -269,7 +273,41 @@ def _check_more(where: str, given: Mapping[str, Any], hint: Any, own: AnySet[str
                 f"{where}: {name}: unknown, expected one of {', '.join(known)}{more}"
             )
         if name not in own:
-            _check(f"{where}: {name}", value, known[name])
+            found[name] = _accepted(f"{where}: {name}", value, known[name])
+    return found
+
+
+def _accepted(where: str, value: Any, hint: Any) -> Any:
+    """A value as a function takes it.
+
+    Where it wants a sequence, what can only be gone through becomes a list; where it goes through the values once,
+    those of an iterator are checked as they come.
+    """
+    parts = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    several = [part for part in parts if _is_many(get_origin(part))]
+    if any(_fits(value, part) for part in parts if part not in several):
+        return value
+    if any(map(_is_array, several)):
+        value = _array_of(value) if isinstance(value, list | tuple) else value
+    elif several and _can_be_gone_through(value):
+        if any(issubclass(get_origin(part), Sequence) for part in several):
+            value = value if isinstance(value, Sequence | AnySet) else list(value)
+        elif isinstance(value, Iterator) and len(several) == 1:
+            return _each_checked(where, value, get_args(several[0])[0])
+    _check(where, value, hint)
+    return value
+
+
+def _each_checked(where: str, values: Iterator[Any], hint: Any) -> Iterator[Any]:
+    for value in values:
+        _check(where, value, hint)
+        yield value
+
+
+def _can_be_gone_through(value: Any) -> bool:
+    # An array of no dimension has no values to go through.
+    many = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+    return many and not isinstance(value, str | bytes | Mapping)
 
 
 def _check(where: str, value: Any, hint: Any) -> None:
@@ -321,23 +359,24 @@ def _fits(value: Any, hint: Any) -> bool:
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         return number and _is_number(value)
     if origin is Callable or hint is Callable:
-        return callable(value)
+        return callable(value) and _takes(value, parts[0] if parts else ...)
     if origin is tuple:
         return _fits_tuple(value, parts)
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(
             _fits(key, parts[0]) and _fits(each, parts[1]) for key, each in value.items()
         )
+    if _is_array(hint):
+        array: Any = origin
+        return isinstance(value, array) and value.dtype.kind in _KINDS_OF_NUMBERS
     if _is_many(origin):
-        # What is gone through once only is left for the call itself.
-        # An array of no dimension has no values to go through.
-        many = isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
-        many = many and not isinstance(value, str | bytes | Mapping)
         if getattr(value, "ndim", 0) == 1 and isinstance(parts[0], type):
             # Values of an array are of one kind.
             return all(_fits(each, parts[0]) for each in value[:1])
-        return many and (
-            not isinstance(value, _ManyKinds) or all(_fits(each, parts[0]) for each in value)
+        # What is gone through once only is left for the call itself.
+        once = isinstance(value, Iterator) or not isinstance(value, Collection)
+        return _can_be_gone_through(value) and (
+            once or all(_fits(each, parts[0]) for each in value)
         )
     if getattr(hint, "_is_protocol", False):
         return all(hasattr(value, name) for name in vars(hint) if name[0] != "_")
@@ -356,6 +395,21 @@ def _is_number(value: Any) -> bool:
         return False
 
 
+def _takes(function: Callable[..., Any], arguments: Any) -> bool:
+    """Whether a function can be called with so many values; of some of Python's own nobody can say."""
+    if not isinstance(arguments, list):
+        return True
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        return False
+    return True
+
+
 def _fits_tuple(value: Any, parts: tuple[Any, ...]) -> bool:
     if not isinstance(value, tuple | list):
         return False
@@ -365,7 +419,27 @@ def _fits_tuple(value: Any, parts: tuple[Any, ...]) -> bool:
 
 
 def _is_many(origin: Any) -> bool:
-    return isinstance(origin, type) and issubclass(origin, Iterable) and origin is not tuple
+    is_iterable = isinstance(origin, type) and issubclass(origin, Iterable)
+    return is_iterable and origin is not tuple and not issubclass(origin, Mapping)
+
+
+# Of NumPy: signed, unsigned, of floating point.
+_KINDS_OF_NUMBERS = "iuf"
+
+
+def _is_array(hint: Any) -> bool:
+    """Whether a type is NumPy's array, which nobody imports for this question."""
+    origin = get_origin(hint)
+    return getattr(origin, "__module__", "") == "numpy" and origin.__name__ == "ndarray"
+
+
+def _array_of(values: list[Any] | tuple[Any, ...]) -> Any:
+    """An array of these values; themselves if they make none."""
+    numpy: Any = sys.modules["numpy"]
+    try:
+        return numpy.asarray(values)
+    except ValueError:
+        return values
 
 
 def _shown(value: Any) -> str:
@@ -406,13 +480,17 @@ def _words(hint: Any) -> str:
     if origin is os.PathLike:
         return "a path"
     if origin is Callable or hint is Callable:
-        return "a function"
+        values = len(parts[0]) if parts and isinstance(parts[0], list) else 0
+        of = f" of {values} value{'s' * (values > 1)}" if values else ""
+        return f"a function{of}"
     if origin is tuple:
         if len(parts) == 2 and parts[1] is Ellipsis:
             return f"a tuple of {_several(parts[0])}"
         return f"a tuple of {len(parts)} ({', '.join(map(_words, parts))})"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return f"a mapping of {_several(parts[0])} to {_several(parts[1])}"
+    if _is_array(hint):
+        return "an array of numbers"
     if _is_many(origin):
         return f"a list of {_several(parts[0])}"
     name = getattr(hint, "__name__", str(hint))
@@ -424,7 +502,7 @@ def _several(hint: Any) -> str:
     if hint in words:
         return words[hint]
     origin = get_origin(hint)
-    if _is_many(origin) and not issubclass(origin, Mapping):
+    if _is_many(origin):
         return f"lists of {_several(get_args(hint)[0])}"
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "mappings"

@@ -55,11 +55,11 @@ def check_writable(path: Path) -> None:
     OutputError
         If it can't.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         raise OutputError(
             f"{path}: is a folder; expected the name of a file", "give a file name within it"
         )
-    if path.exists() and not os.access(path, os.W_OK):
+    if exists(path) and not os.access(path, os.W_OK):
         raise OutputError(f"{path}: permission denied")
     if _is_special(path):
         return
@@ -83,10 +83,13 @@ def check_folder(path: Path) -> None:
     OutputError
         If it can't.
     """
-    if path.exists() and not path.is_dir():
+    if exists(path) and not path.is_dir():
         raise OutputError(f"{path}: is a file; expected a folder", "give the name of a folder")
     try:
         path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: can't be created: {reason(error)}") from None
+    try:
         _try_part(path, path.resolve().name)
     except OSError as error:
         raise OutputError(f"{path}: can't be written: {reason(error)}") from None
@@ -306,7 +309,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _is_special(path: Path) -> bool:
-    return path.exists() and not path.is_file()
+    return exists(path) and not path.is_file()
 
 
 def reason(error: OSError) -> str:

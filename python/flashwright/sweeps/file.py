@@ -17,7 +17,7 @@ from flashwright.simulation.run import RunSettings
 from flashwright.simulation.run_count import expect_run_count
 from flashwright.simulation.ssd import Ssd
 from flashwright.simulation.variant import OF_RUN
-from flashwright.support.files import parse_toml
+from flashwright.support.files import parse_toml, reason
 from flashwright.sweeps.combinations import Description
 from flashwright.traces import workloads
 from flashwright.traces.tenants import Load, Tenants
@@ -55,9 +55,7 @@ def read(path: Path) -> Description:
     try:
         tree = parse_toml(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise SweepError(
-            f"{path}: {(error.strerror or str(error)).lower()}", "check the path"
-        ) from None
+        raise SweepError(f"{path}: {reason(error)}", "check the path") from None
     except UnicodeDecodeError as error:
         raise SweepError(f"{path}: not text in UTF-8: {error.reason}", "") from None
     except tomllib.TOMLDecodeError as error:

@@ -20,6 +20,7 @@ from flashwright.simulation.run import Run, RunSettings
 from flashwright.simulation.variant import Variant
 from flashwright.support.core import _core
 from flashwright.support.digests import digest_of_code, digest_of_file
+from flashwright.support.files import reason
 from flashwright.sweeps.points import Point
 from flashwright.traces.tenants import Load, Tenants
 from flashwright.traces.workloads import Trace, Workload
@@ -248,4 +249,4 @@ def _digest(path: str) -> str:
     try:
         return digest_of_file(path)
     except OSError as error:
-        raise TraceError(f"{path}: {(error.strerror or str(error)).lower()}", "") from None
+        raise TraceError(f"{path}: {reason(error)}", "") from None

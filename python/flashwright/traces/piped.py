@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from flashwright.errors import TraceError
+from flashwright.support.files import reason
 
 __all__ = ["from_pipe", "is_from_pipe", "kept_file"]
 
@@ -55,7 +56,7 @@ def from_pipe(path: str) -> tuple[str, str] | None:
                 with open(path, "rb") as source:
                     shutil.copyfileobj(source, target, 1 << 20)
     except OSError as error:
-        why = (error.strerror or str(error)).lower()
+        why = reason(error)
         raise TraceError(
             f"{name}: can't be kept in {tempfile.gettempdir()}: {why}",
             "TMPDIR names another folder for temporary files; or save the trace to a file first",

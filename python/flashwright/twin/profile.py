@@ -22,7 +22,7 @@ from flashwright.errors import ConfigError
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
-from flashwright.support.files import write_beside
+from flashwright.support.files import reason, write_beside
 from flashwright.twin.description import findings_of
 
 __all__ = ["Profile"]
@@ -119,9 +119,7 @@ class Profile:
                 f"{file}: not text in UTF-8: {error.reason}", profilefile.HINT
             ) from None
         except OSError as error:
-            raise ConfigError(
-                f"{file}: {(error.strerror or str(error)).lower()}", "check the path"
-            ) from None
+            raise ConfigError(f"{file}: {reason(error)}", "check the path") from None
         return cls.from_text(text, str(file))
 
     @classmethod

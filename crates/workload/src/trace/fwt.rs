@@ -312,10 +312,14 @@ pub(crate) fn pack(rows: &[Request], raw: &mut Vec<u8>) {
 }
 
 /// Collects requests into chunks and writes them.
+///
+/// What a chunk needs is kept for the next one, so that a recording of days takes no more memory than one of minutes.
 #[derive(Default)]
 pub(crate) struct FwtWriter {
     rows: Vec<Request>,
     raw: Vec<u8>,
+    packed: Vec<u8>,
+    compressor: Option<zstd::bulk::Compressor<'static>>,
     written: u64,
     /// The prologue up to its checksum, and the checksum of the header.
     prologue: [u8; PROLOGUE_CHECKED],
@@ -334,6 +338,7 @@ impl Encode for FwtWriter {
         self.prologue[12..16].copy_from_slice(&length.to_le_bytes());
         self.prologue[16..].copy_from_slice(&UNFINISHED.to_le_bytes());
         self.header = crc32fast::hash(text.as_bytes());
+        self.rows.reserve_exact(CHUNK);
         self.chain = self.header;
         out.write_all(&self.prologue)?;
         out.write_all(&self.prologue_crc().to_le_bytes())?;
@@ -370,15 +375,22 @@ impl FwtWriter {
 
     fn chunk(&mut self, out: &mut Output) -> io::Result<()> {
         pack(&self.rows, &mut self.raw);
-        let packed = zstd::bulk::compress(&self.raw, LEVEL)?;
+        self.packed.clear();
+        self.packed.reserve(zstd::zstd_safe::compress_bound(self.raw.len()));
+        let compressor = match &mut self.compressor {
+            Some(made) => made,
+            none => none.insert(zstd::bulk::Compressor::new(LEVEL)?),
+        };
+        compressor.compress_to_buffer(&self.raw, &mut self.packed)?;
+        let packed = &self.packed;
         let mut head = [0; 12];
         for (field, number) in head.chunks_exact_mut(4).zip([self.rows.len(), packed.len(), self.raw.len()]) {
             field.copy_from_slice(&u32::try_from(number).map_err(io::Error::other)?.to_le_bytes());
         }
-        self.chain = chained(self.chain, &[&head, &packed]);
+        self.chain = chained(self.chain, &[&head, packed]);
         out.write_all(&head)?;
         out.write_all(&self.chain.to_le_bytes())?;
-        out.write_all(&packed)?;
+        out.write_all(packed)?;
         self.written += self.rows.len() as u64;
         self.rows.clear();
         Ok(())

@@ -32,6 +32,7 @@ from flashwright.drive.policies.layer import TranslationLayer
 from flashwright.drive.policies.parts import CleaningSchedule, MapCachePolicy, WearPolicy
 from flashwright.errors import PolicyError
 from flashwright.support.arguments import checked
+from flashwright.support.files import reason
 
 __all__ = [
     "details_of",
@@ -152,7 +153,7 @@ def _module(path: Path) -> ModuleType:
     try:
         path.read_bytes()
     except OSError as error:
-        raise PolicyError(f"{path}: {(error.strerror or str(error)).lower()}", "") from None
+        raise PolicyError(f"{path}: {reason(error)}", "") from None
     name = _module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -34,7 +34,7 @@ def figures(
     Raises
     ------
     SmartError
-        If a counter is lower in a newer reading, and `alone`.
+        If there is no reading, or a counter is lower in a newer reading, and `alone`.
 
     Examples
     --------
@@ -43,6 +43,8 @@ def figures(
     >>> figures([smart.parse(log)], None)["host_bytes_written"]
     20480000000000.0
     """
+    if not readings:
+        raise SmartError("figures: readings: found none, expected one or more")
     found = readings[-1]
     in_range = found.years_left_range
     document: dict[str, Any] = {

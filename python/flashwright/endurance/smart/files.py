@@ -15,6 +15,7 @@ from flashwright.endurance.smart.logs import drives_of, of_each
 from flashwright.endurance.smart.reading import Smart
 from flashwright.endurance.smart.texts import from_table, from_text, is_table
 from flashwright.support.arguments import checked
+from flashwright.support.files import reason
 
 __all__ = ["parse", "read", "read_drives"]
 
@@ -150,7 +151,7 @@ def _text_of(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise SmartError((error.strerror or str(error)).lower(), "") from None
+        raise SmartError(reason(error), "") from None
     # PowerShell writes what a command prints in UTF-16.
     wide = data[:2] in (b"\xff\xfe", b"\xfe\xff") and len(data) % 2 == 0
     try:

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import csv
 import importlib.util
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flashwright.errors import ArgumentError, MissingPackageError, MissingResultError, OutputError
+from flashwright.errors import ArgumentError, MissingPackageError, MissingResultError
 from flashwright.report.charts import Chart, Columns, file_stems, without_common_keys
 from flashwright.report.paper.numbers import rows
 from flashwright.report.paper.view import View
-from flashwright.support.files import write_beside
+from flashwright.support.files import check_folder, write_beside
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,15 +91,7 @@ def check_figures(folder: Path) -> None:
         If the folder can't be created or written to.
     """
     check_matplotlib()
-    if folder.exists() and not folder.is_dir():
-        raise OutputError(f"{folder}: is a file; expected a folder", "give the name of a folder")
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise OutputError(f"{folder}: the folder can't be created: {why}") from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise OutputError(f"{folder}: permission denied")
+    check_folder(folder)
 
 
 def _views(
