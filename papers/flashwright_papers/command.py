@@ -21,7 +21,7 @@ from flashwright_papers import Claim, Exhibit, Paper, Plan, Reproduction, choose
 from flashwright_papers import reproduce as carry_out
 from flashwright_papers.claims import TOO_SMALL
 from flashwright_papers.figures import paper_pages
-from flashwright_papers.kept import read_kept, renewed
+from flashwright_papers.kept import read_kept, renewed, written
 from flashwright_papers.markdown import pages, verdict_in_full, why_in_full
 from flashwright_papers.pages import claims_page
 from flashwright_papers.planning import exhibits
@@ -206,7 +206,7 @@ def _pairs(given: Sequence[str]) -> dict[str, str]:
 
 
 def _put(document: Mapping[str, Any], run: ReproduceOptions, output: ResultOptions) -> None:
-    put_json(document, output.json)
+    put_json(document, output.json, written)
     for folder, write in ((run.markdown, pages), (run.paper_page, paper_pages)):
         if folder is None:
             continue

@@ -15,7 +15,44 @@ from flashwright_papers.papers import Paper
 from flashwright_papers.planning import exhibits
 from flashwright_papers.session import counts_of, sources_of
 
-__all__ = ["read_kept", "renewed"]
+__all__ = ["read_kept", "renewed", "written"]
+
+
+def written(document: Mapping[str, Any]) -> str:
+    """A document as JSON with a line for each member, and one for each list that holds plain values only.
+
+    Parameters
+    ----------
+    document : mapping
+        Plain values, as :func:`flashwright_papers.judged.plain` gives them.
+
+    Examples
+    --------
+    >>> print(written({"x": [1, 2], "lines": [{"y": []}]}), end="")
+    {
+     "x": [1, 2],
+     "lines": [
+      {
+       "y": []
+      }
+     ]
+    }
+    """
+    return _written(document, 1) + "\n"
+
+
+def _written(value: Any, depth: int) -> str:
+    if isinstance(value, Mapping):
+        inside = [f"{json.dumps(key)}: {_written(each, depth + 1)}" for key, each in value.items()]
+        ends = "{}"
+    elif isinstance(value, list) and any(isinstance(each, Mapping | list) for each in value):
+        inside, ends = [_written(each, depth + 1) for each in value], "[]"
+    else:
+        return json.dumps(value)
+    before = "\n" + " " * depth
+    return (
+        f"{ends[0]}{before}{(',' + before).join(inside)}{before[:-1]}{ends[1]}" if inside else ends
+    )
 
 
 def read_kept(path: Path) -> dict[str, Any]:

@@ -26,7 +26,6 @@ def module(paper: Paper, name: str) -> ModuleType:
 def row(workload: str, scheme: str, ram: float, **given: Any) -> dict[str, Any]:
     """A run of a drive that keeps up with its arrivals."""
     plain = {"spare": 0.03, "state": "sequential", "varied": "", "real": False, "error": ""}
-    plain |= {"locality": "statistics-only"}
     figures = {
         "erases": 100,
         "response_ms": 1.0,
@@ -67,7 +66,11 @@ def test_a_real_trace_takes_the_place_of_its_stand_in(paper: Paper, tmp_path: Pa
     with_traces = Setting(False, tmp_path)
     assert all("path" in job.arguments for job in runs.financial_1(with_traces))
     assert not any("path" in job.arguments for job in runs.financial_2(with_traces))
-    assert len(runs.head_financial_1(with_traces)) == 1 + 3 * 6 + 4
+    # Over and over and by its model; in a search without the model, but on the whole drive too.
+    assert len(runs.head_financial_1(with_traces)) == 2 * (1 + 3 * 5 + 4)
+    searched = runs.head_financial_1(Setting(False, tmp_path, divisor=8))
+    assert len(searched) == 1 + 3 * 5 + 4
+    assert not any("scale" in job.arguments for job in searched)
     # A drive scaled down can't hold them.
     assert not any("path" in job.arguments for job in runs.financial_1(Setting(True, tmp_path)))
     assert runs.head_financial_1(Setting(True, tmp_path)) == []
@@ -164,45 +167,58 @@ def test_sizes_are_exact(paper: Paper) -> None:
     )
 
 
-def savings(real: bool, against: float) -> dict[str, list[dict[str, Any]]]:
-    """Financial 1 with PUD-LRU at 70 % of BPLRU's erases and 44 % of its time, and DFTL's as given."""
-    base, own = [], []
+HEAD = "first 10,000 requests of Financial 1"
+
+
+def savings(
+    real: bool, against: float, workload: str = FIRST, **given: Any
+) -> list[dict[str, Any]]:
+    """PUD-LRU at 70 % of BPLRU's erases and 44 % of its time, and at the share of DFTL's erases that is given."""
+    given |= {"real": real}
+    found = [row(workload, "page", 0, **given)]
     for ram in (8, 16):
-        base.append(row(FIRST, "bplru", ram, real=real))
-        base.append(
-            row(FIRST, "dftl", ram, real=real, erases=70 / against, response_ms=0.44 / 0.68)
-        )
-        own.append(row(FIRST, "pud-lru", ram, real=real, erases=70, response_ms=0.44))
-    page = row(FIRST, "page", 0, real=real)
-    return {"financial_1": [page, *base], "financial_1_pud_lru": own}
+        found += [
+            row(workload, "bplru", ram, **given),
+            row(workload, "dftl", ram, erases=70 / against, response_ms=0.44 / 0.68, **given),
+            row(workload, "pud-lru", ram, erases=70, response_ms=0.44, **given),
+        ]
+    return found
 
 
-def test_what_has_a_say_in_magnitudes(paper: Paper) -> None:
-    assert judge(paper, "D2.9", **savings(True, 0.67)).verdict is Verdict.REPRODUCED
-    stand_in = judge(paper, "D2.9", **savings(False, 0.67))
-    assert stand_in.verdict is Verdict.DIRECTION
-    assert stand_in.workload == "stand-in for Financial 1"
-    # With the locality of the trace's own head a stand-in has a say; Financial 2's is that of Financial 1.
-    own = {
-        name: [each | {"locality": "head"} for each in rows]
-        for name, rows in savings(False, 0.67).items()
-    }
-    assert judge(paper, "D2.9", **own).verdict is Verdict.REPRODUCED
-    borrowed = [
-        row(
-            SECOND,
-            scheme,
-            0 if scheme == "page" else 8,
-            locality="head",
-            erases=erases,
-            response_ms=erases / 100,
-        )
-        for scheme, erases in (("page", 100), ("bplru", 100), ("pud-lru", 60))
-    ]
-    assert judge(paper, "D2.11", financial_2=borrowed).verdict is Verdict.DIRECTION
-    assert judge(paper, "D2.9", **savings(True, 1.2)).verdict is Verdict.NOT
+def test_a_whole_trace_decides_then_its_head_and_no_model_in_its_place(paper: Paper) -> None:
+    whole, stand_in = savings(True, 0.67), savings(False, 0.67)
+    assert judge(paper, "D2.9", financial_1=whole).verdict is Verdict.REPRODUCED
+    assert judge(paper, "D2.9", financial_1=savings(True, 1.2)).verdict is Verdict.NOT
     # Half of DFTL's erases is out of the band.
-    assert judge(paper, "D2.9", **savings(True, 0.45)).verdict is Verdict.DIRECTION
+    assert judge(paper, "D2.9", financial_1=savings(True, 0.45)).verdict is Verdict.DIRECTION
+    # Without the head a stand-in is only told.
+    absent = judge(paper, "D2.9", financial_1=stand_in)
+    assert absent.verdict is Verdict.UNTESTABLE and absent.used == f"not there: the {HEAD}"
+    assert absent.also == {"stand-in for Financial 1": Verdict.DIRECTION}
+    assert len(absent.plots) == 2
+    # A head decides the direction alone, whatever the stand-in says; the whole trace goes before it.
+    against = savings(True, 1.2, HEAD)
+    by_model = savings(True, 0.67, HEAD, varied="by a model of it")
+    found = judge(paper, "D2.9", financial_1=stand_in, head_financial_1=[*against, *by_model])
+    assert (found.verdict, found.used) == (Verdict.NOT, f"the {HEAD}, over and over")
+    assert found.also == {
+        f"the {HEAD}, by a model of it": Verdict.DIRECTION,
+        "stand-in for Financial 1": Verdict.DIRECTION,
+    }
+    assert [each.title.split(", ", 1)[1] for each in found.plots] == [
+        f"the {HEAD}, over and over"
+    ] * 2 + ["stand-in for Financial 1"] * 2
+    for head, said in ((0.67, Verdict.DIRECTION), (1.2, Verdict.NOT)):
+        heads = savings(True, head, HEAD)
+        assert judge(paper, "D2.9", head_financial_1=heads).verdict is said
+        both = judge(paper, "D2.9", financial_1=whole, head_financial_1=heads)
+        assert both.verdict is Verdict.REPRODUCED and not both.also
+    # Of several traces one that is not there leaves all open.
+    of_two = judge(
+        paper, "D2.18", financial_2=[row(SECOND, "bplru", 16), row(SECOND, "pud-lru", 16)]
+    )
+    assert of_two.verdict is Verdict.UNTESTABLE
+    assert of_two.used == f"stand-in for Financial 2; not there: the {HEAD}"
 
 
 def test_time_is_the_service_where_a_drive_does_not_keep_up(paper: Paper) -> None:
@@ -232,9 +248,14 @@ def test_an_ordering_on_several_traces(paper: Paper) -> None:
         return judge(
             paper,
             "D2.18",
-            financial_1=[row(FIRST, "bplru", 16)],
+            head_financial_1=[
+                each | {"ram": 4, "real": True}
+                for each in (
+                    row(HEAD, "bplru", 4),
+                    *(each | quick for each in thresholds(HEAD, first)),
+                )
+            ],
             financial_2=[row(SECOND, "bplru", 16)],
-            financial_1_pud_lru=[each | quick for each in thresholds(FIRST, first)],
             financial_2_pud_lru=[each | quick for each in thresholds(SECOND, second)],
         )
 
@@ -249,6 +270,7 @@ def test_together_is_all_or_most(paper: Paper) -> None:
     assert together([yes, yes]) is yes
     assert together([yes, some, no]) is some
     assert together([yes, no]) is no
+    assert together([yes, yes, Verdict.UNTESTABLE]) is Verdict.UNTESTABLE
 
 
 def shares(workload: str, data: dict[str, float]) -> list[dict[str, Any]]:
@@ -273,6 +295,17 @@ def test_shares_of_writes(paper: Paper) -> None:
     assert d3_16(gc_arm=0.9, bplru=0.8, dftl=0.5, ap=0.6) is Verdict.REPRODUCED
     assert d3_16(gc_arm=0.9, bplru=0.55, dftl=0.5, ap=0.6) is Verdict.DIRECTION
     assert d3_16(gc_arm=0.5, bplru=0.1, dftl=0.5, ap=0.6) is Verdict.NOT
+
+
+def test_the_largest_share_of_data_decides_on_the_head(paper: Paper) -> None:
+    def d3_13(**data: float) -> Any:
+        rows = shares(HEAD, {name.replace("_", "-"): each for name, each in data.items()})
+        return judge(paper, "D3.13", head_financial_1=[each | {"real": True} for each in rows])
+
+    found = d3_13(gc_arm=0.9, bplru=0.1, dftl=0.5, ap=0.6)
+    assert found.verdict is Verdict.DIRECTION and len(found.plots) == 2
+    assert found.plots[1].levels == [("dissertation, GC-ARM", 0.9)]
+    assert d3_13(gc_arm=0.9, bplru=0.1, dftl=0.5, ap=0.95).verdict is Verdict.NOT
 
 
 def test_dftl_with_its_whole_table_must_be_identical(paper: Paper) -> None:

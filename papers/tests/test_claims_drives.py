@@ -261,8 +261,9 @@ def all_grids(**more: Any) -> list[Row]:
         "best_depth": 8,
     }
     grids = [plain | more | {"kind": kind} for kind in ("read", "write")]
-    drives = [{"drive": name, "as_bundled": True, "grids": grids} for name in DRIVES]
-    return [*drives, {"drive": "samsung-470", "as_bundled": False, "grids": grids}]
+    common: Row = {"as_bundled": True, "write_work": "", "grids": grids}
+    drives = [{"drive": name} | common for name in DRIVES]
+    return [*drives, {"drive": "samsung-470"} | common | {"as_bundled": False}]
 
 
 @pytest.mark.parametrize(
@@ -292,6 +293,14 @@ def test_depth_and_size(
 def test_the_best_pair_of_most(read: dict[str, Paper]) -> None:
     rows = [*all_grids()[:2], all_grids(best_size_kib=4)[2]]
     assert verdict(read, "hu-2012", "D4.15", {"drive-grids": rows}) is DIRECTION
+
+
+def test_the_printed_work_of_a_drive_goes_before_that_of_its_model(read: dict[str, Paper]) -> None:
+    model, (intel, *others) = all_grids(best_size_kib=4)[:1], all_grids()
+    printed = intel | {"write_work": "75 us"}
+    found: Any = read["hu-2012"].judges["D4.15"].judge({"drive-grids": [*model, *others, printed]})
+    assert (found.verdict, list(found.also.values())[-1]) == (REPRODUCED, DIRECTION)
+    assert "table 4.1" in found.used
 
 
 # Chapter 1 ------------------------------------------------------------------------------------------

@@ -44,6 +44,16 @@ def test_every_run_can_be_asked_for(quick: bool, tmp_path: Path) -> None:
     assert {str(job.arguments["trace"]).startswith(str(tmp_path)) for job in jobs} == {True, False}
 
 
+def test_a_search_tries_a_scheduler_without_its_barrier_on_short_runs() -> None:
+    taken = PAPER.parts["zones"].jobs(Setting(divisor=8))
+    assert [job.arguments for job in taken] == [
+        job.arguments for job in PAPER.parts["zones"].jobs(Setting(quick=True))
+    ]
+    given = Setting(given={"barrier": "off"}, divisor=8)
+    for job, without in zip(taken, PAPER.parts["zones"].jobs(given), strict=True):
+        assert without.arguments == dict(job.arguments) | {"barrier": False}
+
+
 def bandwidths(last: float) -> dict[str, Any]:
     cell = {"drive": "fusion-iodrive", "pattern": "uniform", "kind": "read", "size_kib": 4}
     values = dict.fromkeys(runs.CLASSIC, 100.0)

@@ -40,6 +40,26 @@ def test_every_run_can_be_asked_for(quick: bool) -> None:
         assert len(set(asked)) == len(asked), part.name
 
 
+def test_what_is_left_open_reaches_the_runs() -> None:
+    given: Any = {"timeout": 1, "idle-dispatch": "on", "state": "empty", "oltp-io": "1MiB"}
+    assert set(given) == {each.name for each in PAPER.open}
+    searched = Setting(given=given, divisor=PAPER.search_divisor)
+    for job in runs.postmark_jobs(searched):
+        assert {
+            "timeout_ms": 1,
+            "idle_dispatch": True,
+            "precondition": "empty",
+        }.items() <= job.arguments.items()
+    for job in runs.filebench_jobs(searched):
+        assert ("io" in job.arguments) == (job.arguments["load"] == "oltp")
+        assert job.arguments["idle_dispatch"] and "precondition" not in job.arguments
+    # What is taken is no other run, and a search is as short as a quick run.
+    for name in ("postmark", "filebench"):
+        short = [job.arguments for job in PAPER.parts[name].jobs(Setting(quick=True))]
+        small = [job.arguments for job in PAPER.parts[name].jobs(Setting(divisor=50))]
+        assert small == short
+
+
 def table_1() -> Rows:
     rows = [
         {"drive": drive, "span": 1.0} | dict(zip(judges.WAYS, values, strict=True))
@@ -318,6 +338,18 @@ def test_a_program_is_played() -> None:
     assert rows[runs.PAS]["above_buffer"] == rows[runs.PASA]["above_buffer"] == 0
     shares = {c: row["aligned_at_start"] / row["requests"] for c, row in rows.items()}
     assert shares[runs.PASA] > 0.6 > max(shares[runs.PAI], shares[runs.PAS])
+    idle = runs.program(
+        "ssd-a",
+        "postmark",
+        runs.PAI,
+        "well-formed",
+        1024,
+        40,
+        timeout_ms=1,
+        idle_dispatch=True,
+        precondition="empty",
+    )
+    assert idle["error"] == "" and idle["pending_ms_mean"] < rows[runs.PAI]["pending_ms_mean"]
 
 
 def test_a_probe_is_asked() -> None:

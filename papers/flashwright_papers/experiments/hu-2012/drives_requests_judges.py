@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from flashwright_papers import Answer, Found, Line, Plot, Table, Verdict, claim
@@ -222,14 +223,28 @@ def d4_11(found: Found) -> Answer:
 # Requests outstanding and their size ----------------------------------------------------------------
 
 
-def grids_of(found: Found, bundled: bool = True) -> list[tuple[str, Row]]:
-    """Drive with kind as text, and the grid."""
+Grids = list[tuple[str, Row]]
+BY_TABLE = "the Intel's work for a write as table 4.1 has it, 75 us"
+AS_BUNDLED = "the Intel's work for a write as bundled, 10 us"
+
+
+def grids_of(found: Found, bundled: bool = True, by_table: bool = True) -> Grids:
+    """Drive with kind as text, and the grid; of a drive with a printed work those with it, or those as bundled."""
+    rows = [row for row in found["drive-grids"] if row["as_bundled"] == bundled]
+    printed = {row["drive"] for row in rows if row["write_work"] and by_table}
     return [
         (f"{SHORT[row['drive']]} {each['kind']}s" if bundled else f"eight dies, {each['kind']}s", each)
-        for row in found["drive-grids"]
-        if row["as_bundled"] == bundled
+        for row in rows
+        if bool(row["write_work"]) == (row["drive"] in printed)
         for each in row["grids"]
     ]  # fmt: skip
+
+
+def by_work(found: Found, judge: Callable[[Grids], Answer]) -> Answer:
+    """What is said of the drives with the work that table 4.1 prints, and beside it of those as bundled."""
+    answer, bundled = judge(grids_of(found)), judge(grids_of(found, by_table=False))
+    also = {**answer.also, AS_BUNDLED: bundled.verdict}
+    return replace(answer, also=also, used="; ".join(filter(None, (answer.used, BY_TABLE))))
 
 
 def top(each: Row) -> float:
@@ -258,20 +273,24 @@ def grid_plots(grids: Sequence[tuple[str, Row]], key: str, y: str) -> list[Plot]
 @claim("D4.12", needs="drive-grids")
 def d4_12(found: Found) -> Answer:
     """Where bandwidth saturates."""
-    grids, eight = grids_of(found), grids_of(found, bundled=False)
-    every = [each["saturation_depth"] for _, each in (*grids, *eight)]
-    return Answer(
-        Verdict.of(
-            all(max(depths) <= 16 for depths in every),
-            direction=all(max(depths[1:]) <= 16 for depths in every),
-        ),
-        f"depth with 95 % of a size's best, {sizes(grids)}: "
-        + "; ".join(
-            f"{label} {'/'.join(map(str, each['saturation_depth']))}"
-            for label, each in [*grids, *eight]
-        ),
-        plots=grid_plots([*grids, *eight], "mb_per_s", "bandwidth (MB/s)"),
-    )
+    eight = grids_of(found, bundled=False)
+
+    def judge(grids: Grids) -> Answer:
+        every = [each["saturation_depth"] for _, each in (*grids, *eight)]
+        return Answer(
+            Verdict.of(
+                all(max(depths) <= 16 for depths in every),
+                direction=all(max(depths[1:]) <= 16 for depths in every),
+            ),
+            f"depth with 95 % of a size's best, {sizes(grids)}: "
+            + "; ".join(
+                f"{label} {'/'.join(map(str, each['saturation_depth']))}"
+                for label, each in [*grids, *eight]
+            ),
+            plots=grid_plots([*grids, *eight], "mb_per_s", "bandwidth (MB/s)"),
+        )
+
+    return by_work(found, judge)
 
 
 def sizes(grids: Sequence[tuple[str, Row]]) -> str:
@@ -282,90 +301,101 @@ def sizes(grids: Sequence[tuple[str, Row]]) -> str:
 @claim("D4.13", needs="drive-grids")
 def d4_13(found: Found) -> Answer:
     """What size the peak takes."""
-    grids = grids_of(found)
-    shares = {label: [max(row) / top(each) for row in each["mb_per_s"]] for label, each in grids}
-    kib = grids[0][1]["size_kib"]
-    at_64 = kib.index(64)
-    reached = all(each[at_64] >= 0.9 for each in shares.values())
-    # A peak that a smaller size reaches as well is not reached at 64 KiB.
-    first = all(max(each[:at_64]) < 0.9 for each in shares.values())
-    rises = all(each[at_64] > each[0] for each in shares.values())
-    return Answer(
-        Verdict.of(reached and first, direction=rises),
-        f"% of the highest bandwidth, {sizes(grids)}: "
-        + "; ".join(
-            f"{label} {'/'.join(f'{100 * share:.0f}' for share in each)}"
-            for label, each in shares.items()
-        ),
-        plots=[
-            Plot(
-                "Highest bandwidth of a size over the drive's",
-                "request size (KiB)",
-                "share of the peak",
-                [Line(label, grids[0][1]["size_kib"], each) for label, each in shares.items()],
-                x_log=True,
-                y_format="share",
-                levels=[("0.9", 0.9)],
-            )
-        ],
-    )
+
+    def judge(grids: Grids) -> Answer:
+        shares = {
+            label: [max(row) / top(each) for row in each["mb_per_s"]] for label, each in grids
+        }
+        kib = grids[0][1]["size_kib"]
+        at_64 = kib.index(64)
+        reached = all(each[at_64] >= 0.9 for each in shares.values())
+        # A peak that a smaller size reaches as well is not reached at 64 KiB.
+        first = all(max(each[:at_64]) < 0.9 for each in shares.values())
+        rises = all(each[at_64] > each[0] for each in shares.values())
+        return Answer(
+            Verdict.of(reached and first, direction=rises),
+            f"% of the highest bandwidth, {sizes(grids)}: "
+            + "; ".join(
+                f"{label} {'/'.join(f'{100 * share:.0f}' for share in each)}"
+                for label, each in shares.items()
+            ),
+            plots=[
+                Plot(
+                    "Highest bandwidth of a size over the drive's",
+                    "request size (KiB)",
+                    "share of the peak",
+                    [Line(label, grids[0][1]["size_kib"], each) for label, each in shares.items()],
+                    x_log=True,
+                    y_format="share",
+                    levels=[("0.9", 0.9)],
+                )
+            ],
+        )
+
+    return by_work(found, judge)
 
 
 @claim("D4.14", needs="drive-grids")
 def d4_14(found: Found) -> Answer:
     """Response over queue length."""
-    grids = grids_of(found)
-    fits = {label: [v for v in each["linearity"] if v is not None] for label, each in grids}
-    slopes = {label: [v for v in each["slope_us"] if v is not None] for label, each in grids}
-    straight = all(min(each) >= 0.98 for each in fits.values())
-    rising = all(a < b for each in slopes.values() for a, b in pairwise(each))
-    ends = all(each[-1] > each[0] for each in slopes.values())
-    return Answer(
-        Verdict.of(straight and rising, direction=straight and ends),
-        "; ".join(
-            f"{label} R^2 {min(fits[label]):.3f} or more, slopes {'/'.join(f'{v:.0f}' for v in each)} us"
-            for label, each in slopes.items()
+
+    def judge(grids: Grids) -> Answer:
+        fits = {label: [v for v in each["linearity"] if v is not None] for label, each in grids}
+        slopes = {label: [v for v in each["slope_us"] if v is not None] for label, each in grids}
+        straight = all(min(each) >= 0.98 for each in fits.values())
+        rising = all(a < b for each in slopes.values() for a, b in pairwise(each))
+        ends = all(each[-1] > each[0] for each in slopes.values())
+        return Answer(
+            Verdict.of(straight and rising, direction=straight and ends),
+            "; ".join(
+                f"{label} R^2 {min(fits[label]):.3f} or more, slopes {'/'.join(f'{v:.0f}' for v in each)} us"
+                for label, each in slopes.items()
+            )
+            + f" a request outstanding, {sizes(grids)} (sizes with three depths or more from saturation on)",
+            plots=grid_plots(grids, "response_us", "mean response (us)"),
         )
-        + f" a request outstanding, {sizes(grids)} (sizes with three depths or more from saturation on)",
-        plots=grid_plots(grids, "response_us", "mean response (us)"),
-    )
+
+    return by_work(found, judge)
 
 
 @claim("D4.15", needs="drive-grids")
 def d4_15(found: Found) -> Answer:
     """The best pair of size and depth."""
-    grids = grids_of(found)
-    near, told, reach = [], [], []
-    for label, each in grids:
-        size, depth = each["best_size_kib"], each["best_depth"]
-        # A step of the grid to each side.
-        near.append(size in (16, 64, 128) and depth in (4, 8, 16))
-        named = each["mb_per_s"][each["size_kib"].index(64)][each["depth"].index(8)] / top(each)
-        reach.append(named)
-        told.append(f"{label} {size} KiB x {depth}")
-    return Answer(
-        Verdict.of(all(near), direction=sum(near) > len(near) / 2),
-        "; ".join(told)
-        + f"; 64 KiB x 8 has at least {100 * min(reach):.1f} % of the highest bandwidth",
-        plots=[
-            Plot(
-                "Best pairs",
-                "request size (KiB)",
-                "requests outstanding",
-                [
-                    *(
-                        Line(label, [each["best_size_kib"]], [each["best_depth"]])
-                        for label, each in grids
-                    ),
-                    Line("dissertation", [64], [8], paper=True),
-                ],
-                x_log=True,
-                y_log=True,
-                points=True,
-            )
-        ],
-        also={
-            "any pair that reaches 95 % of the peak": Verdict.of(min(reach) >= 0.95),
-        },
-        used="the pair of least mean response among those near the peak",
-    )
+
+    def judge(grids: Grids) -> Answer:
+        near, told, reach = [], [], []
+        for label, each in grids:
+            size, depth = each["best_size_kib"], each["best_depth"]
+            # A step of the grid to each side.
+            near.append(size in (16, 64, 128) and depth in (4, 8, 16))
+            named = each["mb_per_s"][each["size_kib"].index(64)][each["depth"].index(8)] / top(each)
+            reach.append(named)
+            told.append(f"{label} {size} KiB x {depth}")
+        return Answer(
+            Verdict.of(all(near), direction=sum(near) > len(near) / 2),
+            "; ".join(told)
+            + f"; 64 KiB x 8 has at least {100 * min(reach):.1f} % of the highest bandwidth",
+            plots=[
+                Plot(
+                    "Best pairs",
+                    "request size (KiB)",
+                    "requests outstanding",
+                    [
+                        *(
+                            Line(label, [each["best_size_kib"]], [each["best_depth"]])
+                            for label, each in grids
+                        ),
+                        Line("dissertation", [64], [8], paper=True),
+                    ],
+                    x_log=True,
+                    y_log=True,
+                    points=True,
+                )
+            ],
+            also={
+                "any pair that reaches 95 % of the peak": Verdict.of(min(reach) >= 0.95),
+            },
+            used="the pair of least mean response among those near the peak",
+        )
+
+    return by_work(found, judge)

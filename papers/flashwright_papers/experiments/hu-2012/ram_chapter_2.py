@@ -40,9 +40,6 @@ FIRST_FOUR = (FINANCIAL_1, FINANCIAL_2, EXCHANGE, BUILD)
 ALL = (*FIRST_FOUR, TOLD)
 
 
-HEAD = ((HEAD_1, ""),)
-
-
 # TPC-E as described decides; beside it, its stand-in, and the other state of the drive.
 OTHERS = ((TPC_E, ""), (TOLD, IN_ORDER))
 OTHER_PARTS = ("tpc-e", "tpc-e-pud-lru", "told-in-order")
@@ -68,7 +65,7 @@ def both(runs: Runs, base: str) -> tuple[Ratios, Ratios]:
 
 def figure(runs: Runs, schemes: Sequence[str] = SCHEMES) -> list[Plot]:
     """Both plots of figures 2.3 to 2.7."""
-    name = f"Figure {FIGURES[runs.workload]}"
+    name = f"Figure {FIGURES[runs.trace]}"
     return [normalized(runs, name, metric, schemes) for metric in ("erases", "time")]
 
 
@@ -116,7 +113,7 @@ def d2_9(found: Found) -> Answer:
         )
         return ", ".join(text for text, _ in answers), worst
 
-    return judged(found, rule, [FINANCIAL_1], HEAD, figure)
+    return judged(found, rule, [FINANCIAL_1], plots=figure)
 
 
 @claim("D2.10", needs=("financial-1", "financial-1-pud-lru", "head-financial-1"))
@@ -134,7 +131,7 @@ def d2_10(found: Found) -> Answer:
         below = runs.below("pud-lru", "page", "time") and bool(above)
         return told, magnitude(runs, met, below)
 
-    return judged(found, rule, [FINANCIAL_1], HEAD, figure)
+    return judged(found, rule, [FINANCIAL_1], plots=figure)
 
 
 @claim("D2.11", needs=("financial-2", "financial-2-pud-lru"))
@@ -239,9 +236,14 @@ def d2_17(found: Found) -> Answer:
 # ---- figures 2.8 and 2.9
 
 
+def size_2_8(runs: Runs) -> int:
+    """MiB of RAM of figure 2.8, a quarter on the head of Financial 1 as at all its sizes."""
+    return 4 if runs.workload == HEAD_1 else 16
+
+
 def over_bplru(runs: Runs, metric: str) -> Ratios:
-    """PUD-LRU over BPLRU by threshold, at the size of figure 2.8 (less on a head that writes less)."""
-    at = 4 if runs.workload == HEAD_1 else 16
+    """PUD-LRU over BPLRU by threshold, at the size of figure 2.8."""
+    at = size_2_8(runs)
     found = {0.001: runs.ratios("pud-lru", "bplru", metric, [at])[at]}
     for scheme, ram in runs.rows:
         if scheme.startswith("pud-lru ") and ram == at:
@@ -254,7 +256,7 @@ def figure_2_8(runs: Runs) -> list[Plot]:
     """Both plots of figure 2.8, for a workload."""
     return [
         Plot(
-            f"Figure 2.8: {what}, 16 MiB, {runs.label}",
+            f"Figure 2.8: {what}, {size_2_8(runs)} MiB, {runs.label}",
             "threshold",
             f"{what} over BPLRU's",
             [Line("PUD-LRU", list(values), list(values.values()))],
@@ -277,7 +279,7 @@ def d2_18(found: Found) -> Answer:
         told += f"time {min(t.values()):.2f} to {max(t.values()):.2f} at {len(e)} thresholds"
         return told, Verdict.of(max(every) < 1)
 
-    return judged(found, rule, [FINANCIAL_1, FINANCIAL_2], HEAD, figure_2_8)
+    return judged(found, rule, [FINANCIAL_1, FINANCIAL_2], plots=figure_2_8)
 
 
 @claim("D2.19", needs=(*BASES[:4], *PUD_LRUS[:4], "head-financial-1"))
@@ -296,7 +298,7 @@ def d2_19(found: Found) -> Answer:
     def plots(runs: Runs) -> list[Plot]:
         return figure_2_8(runs)[:1]
 
-    return judged(found, rule, FIRST_FOUR, HEAD, plots)
+    return judged(found, rule, FIRST_FOUR, plots=plots)
 
 
 @claim("D2.20", needs=("told", *OTHER_PARTS))
@@ -335,7 +337,7 @@ def d2_21(found: Found) -> Answer:
         title = f"Figure 2.9: pages of the host in a destage, {runs.label}"
         return [Plot(title, "RAM (MiB)", "pages", lines, levels=levels)]
 
-    return judged(found, rule, ALL, [*HEAD, *OTHERS], plots)
+    return judged(found, rule, ALL, OTHERS, plots)
 
 
 @claim("D2.22", needs=(*BASES, *PUD_LRUS, "head-financial-1", *OTHER_PARTS))
@@ -343,7 +345,7 @@ def d2_22(found: Found) -> Answer:
     """PUD-LRU before BPLRU everywhere, and before DFTL but on Financial 2."""
 
     def rule(runs: Runs) -> tuple[str, Verdict]:
-        bases = ["bplru"] if runs.workload == FINANCIAL_2 else ["bplru", "dftl"]
+        bases = ["bplru"] if runs.trace == FINANCIAL_2 else ["bplru", "dftl"]
         return orderings(*(("pud-lru", b, m) for b in bases for m in ("erases", "time")))(runs)
 
-    return judged(found, rule, ALL, [*HEAD, *OTHERS], erases_figure)
+    return judged(found, rule, ALL, OTHERS, erases_figure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
 
@@ -45,8 +46,6 @@ BASES = ("financial-1", "financial-2", "exchange", "msn", "told")
 PARTITIONS = tuple(f"{name}-partition" for name in BASES)
 FIGURES = dict(zip(ALL, ("3.6", "3.7", "3.8", "3.9", "3.10"), strict=True))
 WRITES = dict(zip(ALL, ("3.11", "3.12", "3.13", "3.14", "3.15"), strict=True))
-HEAD = ((HEAD_1, ""),)
-HEAD_OF_MSN = ((HEAD_MSN, ""),)
 # TPC-E as described decides; beside it, its stand-in, and the other state of the drive.
 OTHERS = ((TPC_E, ""), (TOLD, IN_ORDER))
 OTHER_PARTS = ("tpc-e", "tpc-e-partition", "told-in-order")
@@ -55,7 +54,7 @@ HEADS_1 = ("head-financial-1", "head-financial-1-partition")
 
 def figure(runs: Runs) -> list[Plot]:
     """The three plots of figures 3.6 to 3.10; service time where a drive does not keep up with the arrivals."""
-    name = f"Figure {FIGURES[runs.workload]}"
+    name = f"Figure {FIGURES[runs.trace]}"
     late = any(row["load"] >= KEEPS_UP for row in runs.rows.values() if row["scheme"] in SCHEMES)
     metric, told = ("service_ms", "service") if late else ("response_ms", "response")
     return [
@@ -74,7 +73,7 @@ def shares_figure(*parts: tuple[str, str]) -> Callable[[Runs], list[Plot]]:
     """Figures 3.11 to 3.15: the writes by what they are for, and the shares that a claim is on."""
 
     def plots(runs: Runs) -> list[Plot]:
-        name = f"Figure {WRITES[runs.workload]}"
+        name = f"Figure {WRITES[runs.trace]}"
         shares = [shares_plot(runs, name, what, label, SCHEMES) for what, label in parts]
         return [writes_plot(runs, name, SCHEMES), *shares]
 
@@ -171,7 +170,7 @@ def d3_5(found: Found) -> Answer:
     """GC-ARM, then BPLRU, then DFTL and AP."""
     far = [(a, b) for a in ("gc-arm", "bplru") for b in PAGE_BLOCKED]
     rule = with_efficiency([("gc-arm", "bplru"), *far], far)
-    return judged(found, rule, [FINANCIAL_1], HEAD, figure)
+    return judged(found, rule, [FINANCIAL_1], plots=figure)
 
 
 @claim("D3.6", needs=("financial-2", "financial-2-partition"))
@@ -232,7 +231,7 @@ def d3_8(found: Found) -> Answer:
         met = worst and flat and min(at_first) > 1
         return told, Verdict.of(met, direction=worst)
 
-    return judged(found, rule, [MSN], HEAD_OF_MSN, figure)
+    return judged(found, rule, [MSN], plots=figure)
 
 
 @claim("D3.9", needs=("msn", "msn-partition", "head-msn"))
@@ -248,7 +247,7 @@ def d3_9(found: Found) -> Answer:
         equal = all(near(runs, "gc-arm", b, "erases", 0.05, large) for b in PAGE_BLOCKED)
         return told, Verdict.of(better and equal, direction=better)
 
-    return judged(found, rule, [MSN], HEAD_OF_MSN, figure)
+    return judged(found, rule, [MSN], plots=figure)
 
 
 @claim("D3.10", needs=("told", "told-partition", *OTHER_PARTS))
@@ -293,19 +292,12 @@ def d3_12(found: Found) -> Answer:
     def rule(runs: Runs) -> tuple[str, Verdict]:
         e, t = (runs.ratios("gc-arm", "dftl", metric, [80])[80] for metric in ("erases", "time"))
         told = f"erases {ratio(e)}, time {ratio(t)}"
-        if runs.workload in (MSN, HEAD_MSN):
+        if runs.trace == MSN:
             return told, Verdict.of(max(abs(e - 1), abs(t - 1)) <= 0.05)
         return told, Verdict.of(e < 1 and t < 1, direction=e < 1 or t < 1)
 
-    answer = judged(found, rule, ALL, HEAD_OF_MSN, erases_figure)
-    return Answer(
-        answer.verdict,
-        f"GC-ARM over DFTL: {answer.ours}",
-        answer.workload,
-        plots=answer.plots,
-        also=answer.also,
-        used=answer.used,
-    )
+    answer = judged(found, rule, ALL, plots=erases_figure)
+    return replace(answer, ours=f"GC-ARM over DFTL: {answer.ours}")
 
 
 # ---- figures 3.11 to 3.15
@@ -322,11 +314,10 @@ def d3_13(found: Found) -> Answer:
         return f"data: {by_scheme(shares)}", magnitude(runs, met, top)
 
     def plots(runs: Runs) -> list[Plot]:
-        (plot,) = shares_figure(DATA)(runs)
-        levels = [("dissertation, GC-ARM", 0.9)]
-        return [Plot(plot.title, plot.x, plot.y, plot.lines, y_format=plot.y_format, levels=levels)]
+        writes, plot = shares_figure(DATA)(runs)
+        return [writes, replace(plot, levels=[("dissertation, GC-ARM", 0.9)])]
 
-    return judged(found, rule, [FINANCIAL_1], HEAD, plots)
+    return judged(found, rule, [FINANCIAL_1], plots=plots)
 
 
 @claim("D3.14", needs=BASES)
@@ -391,7 +382,7 @@ def d3_17(found: Found) -> Answer:
         told = f"translation pages: {by_scheme(shares)}"
         return told, Verdict.of(all(flags), direction=any(flags))
 
-    return judged(found, rule, [MSN], HEAD_OF_MSN, shares_figure(TRANSLATION))
+    return judged(found, rule, [MSN], plots=shares_figure(TRANSLATION))
 
 
 @claim("D3.18", needs=("told", "told-partition", *OTHER_PARTS, "spare"))
@@ -407,14 +398,7 @@ def d3_18(found: Found) -> Answer:
         return told, Verdict.of(high and low, direction=all(data_above(runs)))
 
     answer = judged(found, rule, [TOLD], OTHERS, shares_figure(DATA, GC))
-    return Answer(
-        answer.verdict,
-        f"{answer.ours}. {by_spare(found)}",
-        answer.workload,
-        plots=answer.plots,
-        also=answer.also,
-        used=answer.used,
-    )
+    return replace(answer, ours=f"{answer.ours}. {by_spare(found)}")
 
 
 def by_spare(found: Found) -> str:
@@ -438,7 +422,7 @@ def d3_19(found: Found) -> Answer:
     rule = orderings(*(("gc-arm", other, "programs") for other in SCHEMES[1:]))
 
     def plots(runs: Runs) -> list[Plot]:
-        name = f"Figure {WRITES[runs.workload]}"
+        name = f"Figure {WRITES[runs.trace]}"
         return [absolute(runs, name, "programs", "writes to flash", SCHEMES)]
 
-    return judged(found, rule, ALL, [*HEAD, *HEAD_OF_MSN, *OTHERS], plots)
+    return judged(found, rule, ALL, OTHERS, plots)

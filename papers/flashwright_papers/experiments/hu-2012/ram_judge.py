@@ -7,7 +7,7 @@ from typing import Any
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict
 
-from .ram_play import HEADS, OWN_HEADS, STAND_INS
+from .ram_play import BY_MODEL, FINANCIAL_1, HEAD_1, HEAD_MSN, HEADS, MSN, STAND_INS
 
 Row = Mapping[str, Any]
 Ratios = dict[float, float]
@@ -26,6 +26,9 @@ METRICS = {
     "programs": "writes",
     "programs_translation": "translation writes",
 }
+# A trace of which only a head is public: that head, and the part whose runs are of it.
+HEAD_OF = {FINANCIAL_1: (HEAD_1, "head-financial-1"), MSN: (HEAD_MSN, "head-msn")}
+TRACE_OF = {head: trace for trace, (head, _) in HEAD_OF.items()}
 KEEPS_UP = 0.98  # busy for a larger share of the time, a drive does not keep up with the arrivals
 
 
@@ -34,23 +37,20 @@ class Runs:
 
     def __init__(self, found: Found, workload: str, varied: str = "") -> None:
         self.workload, self.varied = workload, varied
+        self.trace = TRACE_OF.get(workload, workload)
         rows = [row for part in found.values() for row in part if row.get("workload") == workload]
         norm = [row for row in rows if row["varied"] == varied]
         self.errors = [row["error"] for row in norm if row["error"]]
         self.all = [row for row in rows if not row["error"]]
         self.rows = {(row["scheme"], float(row["ram"])): row for row in norm if not row["error"]}
-        self.real = any(row["real"] for row in self.all)
-        # Whether magnitudes say something: a whole trace, or a stand-in with the locality of its own head.
-        self.telling = (self.real and workload not in HEADS) or (
-            workload in OWN_HEADS and any(row["locality"] == "head" for row in self.all)
-        )
+        self.whole = workload not in HEADS and any(row["real"] for row in self.all)
 
     @property
     def label(self) -> str:
         """What was played, in words that promise no more than it is."""
         if self.workload in HEADS:
-            return f"the {self.workload}, over and over"
-        if self.real:
+            return f"the {self.workload}, {self.varied or 'over and over'}"
+        if self.whole:
             return f"{self.workload}, the whole trace"
         told = f"stand-in for {self.workload}" if self.workload in STAND_INS else self.workload
         return f"{told}, {self.varied}" if self.varied else told
@@ -109,6 +109,20 @@ class Runs:
         }
 
 
+def deciding(found: Found, trace: str) -> list[Runs]:
+    """What decides on a trace, first, and what is told beside it.
+
+    The whole trace decides, else its head where the claim rests on that, else a stand-in. A stand-in never takes the
+    place of a head that is not there: such models are known to turn orders round.
+    """
+    own = Runs(found, trace)
+    head, part = HEAD_OF.get(trace, ("", ""))
+    if own.whole or part not in found:
+        return [own]
+    beside = (Runs(found, head, BY_MODEL), own)
+    return [Runs(found, head), *(each for each in beside if each.rows)]
+
+
 def judged(
     found: Found,
     rule: Rule,
@@ -116,46 +130,59 @@ def judged(
     beside: Sequence[tuple[str, str]] = (),
     plots: Callable[[Runs], Sequence[Plot]] | None = None,
 ) -> Answer:
-    """The answer of one rule on the workloads that decide, and what it says of others beside them.
+    """The answer of one rule on the workloads that a claim names, and what it says of others beside them.
 
-    Of several workloads all must meet the rule; the direction is met if it is on more than half of them.
-    `beside` are workloads and what sets their runs apart, told with what the rule would say of them.
+    Of several workloads all must meet the rule; the direction is met if it is on more than half of them. If the head
+    that decides is not there, nothing is decided. `beside` are workloads and what sets their runs apart, told with
+    what the rule would say of them.
     """
-    every = [Runs(found, name) for name in workloads]
+    every, others = [], []
+    for name in workloads:
+        first, *rest = deciding(found, name)
+        every.append(first)
+        others += rest
+    others += [runs for each in beside if (runs := Runs(found, *each)).rows]
     errors = [f"{each.label}: {each.errors[0]}" for each in every if each.errors]
     if errors:
         return Answer(Verdict.UNTESTABLE, f"a drive could not be built: {errors[0]}")
-    answers = [rule(each) for each in every]
+    there = [runs for runs in every if runs.rows]
     one = len(every) == 1
-    told = [
-        text if one else f"{runs.workload}: {text} ({verdict})"
-        for runs, (text, verdict) in zip(every, answers, strict=True)
-    ]
+    told, verdicts = [], []
+    for runs in every:
+        text, verdict = (
+            rule(runs)
+            if runs.rows
+            else (f"not among the traces: the {runs.workload}", Verdict.UNTESTABLE)
+        )
+        verdicts.append(verdict)
+        told.append(text if one else f"{runs.trace}: {text} ({verdict})")
     also = {}
-    for name, varied in beside:
-        other = Runs(found, name, varied)
-        if other.rows:
-            text, verdict = rule(other)
-            also[other.label] = verdict
-            told.append(f"Beside it, {other.label}: {f'{text}, ' if one else ''}would be {verdict}")
-    drawn = [plot for runs in every for plot in plots(runs)] if plots else []
-    verdict = together(verdict for _, verdict in answers)
+    for runs in others:
+        text, verdict = rule(runs)
+        also[runs.label] = verdict
+        told.append(f"Beside it, {runs.label}: {f'{text}, ' if one else ''}would be {verdict}")
+    shown = [*there, *(runs for runs in others if not runs.varied and runs.trace in workloads)]
+    drawn = [plot for runs in shown for plot in plots(runs)] if plots else []
     used = workload = played(every)
-    return Answer(verdict, ". ".join(told), workload, plots=drawn, also=also, used=used)
+    return Answer(together(verdicts), ". ".join(told), workload, plots=drawn, also=also, used=used)
 
 
 def played(every: Sequence[Runs]) -> str:
-    """What decides, whole traces first."""
-    stand_ins = [runs.workload for runs in every if not runs.real]
-    told = [runs.label for runs in every if runs.real]
-    if stand_ins:
-        told.append(f"stand-in{'s' if len(stand_ins) > 1 else ''} for {', '.join(stand_ins)}")
-    return "; ".join(told)
+    """What decides: real traces, then stand-ins, then what is not there."""
+    real = [runs for runs in every if runs.rows and (runs.whole or runs.workload in HEADS)]
+    absent = [runs.workload for runs in every if not runs.rows]
+    rest = [runs.workload for runs in every if runs.rows and runs not in real]
+    told = [runs.label for runs in real]
+    if rest:
+        told.append(f"stand-in{'s' if len(rest) > 1 else ''} for {', '.join(rest)}")
+    return "; ".join([*told, *(f"not there: the {name}" for name in absent)])
 
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:
-    """All must be reproduced; more than half at least in direction."""
+    """All must be reproduced, more than half at least in direction; one that can't be judged leaves all of it open."""
     listed = list(verdicts)
+    if Verdict.UNTESTABLE in listed:
+        return Verdict.UNTESTABLE
     pointed = sum(each in (Verdict.REPRODUCED, Verdict.DIRECTION) for each in listed)
     return Verdict.of(
         all(each is Verdict.REPRODUCED for each in listed), direction=pointed > len(listed) / 2
@@ -163,8 +190,8 @@ def together(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def magnitude(runs: Runs, met: bool, direction: bool) -> Verdict:
-    """The verdict on a magnitude, which not every workload can show."""
-    return Verdict.of(met and runs.telling, direction)
+    """The verdict on a magnitude, which only a whole trace can show."""
+    return Verdict.of(met and runs.whole, direction)
 
 
 def mostly(flags: Iterable[bool]) -> bool:

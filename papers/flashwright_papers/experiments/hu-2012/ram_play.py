@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from flashwright import RunResult, Ssd, tracefiles, workloads
+from flashwright import RunResult, Ssd, fit_trace, tracefiles, workloads
 from flashwright.errors import FlashwrightError
 
 BLOCK_PAGES = 128
@@ -40,10 +40,9 @@ STAND_INS = {
     MSN: ("stand-in:trace=msn,variant=hu12", 200_000, 400_000),
     TPC_E: ("stand-in:trace=tpc-e,variant=hu12", 500_000, 700_000),
 }
-IN_ORDER, WHOLE_MAP = "filled in order", "the whole map in RAM"  # what sets runs apart
+# What sets runs apart; a head by its model is its own requests in segments drawn anew (`flashwright trace fit`).
+IN_ORDER, WHOLE_MAP, BY_MODEL = "filled in order", "the whole map in RAM", "by a model of it"
 TOLD_REQUESTS = (500_000, 700_000)
-# The stand-ins that have the locality of a head of the trace itself, so that a magnitude says something.
-OWN_HEADS = (FINANCIAL_1, MSN)
 # Of real traces: format, requests, how often they are played before measuring and measured.
 HEADS = {HEAD_1: ("spc", 10_000, 60, 60), HEAD_MSN: ("disksim", 149_999, 4, 4)}
 # Whole ones: format and requests, of which the first half is not measured.
@@ -111,7 +110,7 @@ def play(
     given |= {f"ram.{name}.{key}": value for key, value in (manager or {}).items()}
     ssd = Ssd.named("hu-2012").with_(given)
     with tempfile.TemporaryDirectory() as folder:
-        source, warmup, requests = _source(workload, scale, path, Path(folder), locality)
+        source, warmup, requests = _source(workload, scale, path, Path(folder), locality, varied)
         try:
             run = ssd.precondition(state).play(
                 source, requests=requests, warmup=warmup, seed=1, window="off"
@@ -122,12 +121,16 @@ def play(
 
 
 def _source(
-    workload: str, scale: int, path: str | None, folder: Path, locality: str
+    workload: str, scale: int, path: str | None, folder: Path, locality: str, varied: str
 ) -> tuple[workloads.Source | str, int, int | None]:
     """What is played, and requests before measuring and measured."""
     if path is not None and workload in HEADS:
         kind, length, before, measured = HEADS[workload]
         trace = workloads.trace(path, format=kind, addresses="wrap", repeat=before + measured)
+        if varied == BY_MODEL:
+            model = folder / "head.toml"
+            fit_trace(workloads.trace(path, format=kind, addresses="wrap")).save(model)
+            trace = workloads.parse(f"model:{model}")
         return trace, before * length, measured * length
     if path is not None:
         kind, length = WHOLE[workload]

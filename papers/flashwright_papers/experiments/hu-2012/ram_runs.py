@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from flashwright_papers import Job, Setting, part
@@ -10,6 +11,7 @@ from flashwright_papers import Job, Setting, part
 from . import ram_play
 from .ram_play import (
     BUILD,
+    BY_MODEL,
     EXCHANGE,
     FINANCIAL_1,
     FINANCIAL_2,
@@ -27,8 +29,9 @@ SIZES_3 = (8, 16, 32, 48, 64, 80)  # chapter 3 looks beyond the 64 MiB of the wh
 SIZES = tuple(sorted({*SIZES_2, *SIZES_3}))
 QUICK_2 = (8, 16, 32, 64)
 QUICK_3 = (*QUICK_2, 80)
-HEAD_SIZES_2 = (2, 4, 8, 16, 24, 32)  # the head of Financial 1 writes 14 MiB
-HEAD_SIZES_3 = HEAD_SIZES_2[:4]
+# A quarter of these sizes on the head of Financial 1, as far as that is less than the 14 MiB that it writes.
+HEAD_SIZES_2 = (2, 4, 6, 8, 12)
+HEAD_SIZES_3 = (2, 4, 8, 12)
 TOLD_SIZES = (16, 32, 64)
 TOLD_SIZES_3 = (*TOLD_SIZES, 80)
 USUAL = 16  # figure 2.8
@@ -58,8 +61,9 @@ def reading(setting: Setting, workload: str) -> dict[str, Any]:
 
 def of_manager(setting: Setting, scheme: str) -> dict[str, Any]:
     """The same for a manager of RAM: its settings that the dissertation leaves open."""
+    flags = {"true": True, "false": False}
     given = {
-        name.removeprefix(f"{scheme}-"): str(value)
+        name.removeprefix(f"{scheme}-"): flags.get(str(value), str(value))
         for name, value in setting.given.items()
         if name.startswith(f"{scheme}-")
     }
@@ -255,32 +259,41 @@ def whole_map(setting: Setting) -> list[Job]:
     ]
 
 
-@part("head-financial-1", cpu_s=(0, 32))
-def head_financial_1(setting: Setting) -> list[Job]:
-    """The first requests of Financial 1 over and over: chapter 2."""
-    path = setting.trace(HEADS[HEAD_1])
+def head(
+    setting: Setting, workload: str, listed: Callable[..., list[Job]], *rest: Any, **given: Any
+) -> list[Job]:
+    """Runs of a head where the user has it, over and over and, but in a search, by its model.
+
+    They are always on the whole drive, since the head's addresses do not fit a small one; a quick run has none.
+    """
+    path = setting.trace(HEADS[workload])
     if path is None or setting.quick:
         return []
-    found = jobs(setting, HEAD_1, ("page", "bplru", "dftl"), HEAD_SIZES_2, path=path)
-    return found + pud_lru(setting, HEAD_1, 4, sizes=HEAD_SIZES_2, path=path)
+    whole_drive = replace(setting, divisor=1)
+    return [
+        job
+        for varied in ("", BY_MODEL)[: 2 if setting == whole_drive else 1]
+        for job in listed(whole_drive, workload, *rest, path=path, varied=varied, **given)
+    ]
+
+
+@part("head-financial-1", cpu_s=(0, 32))
+def head_financial_1(setting: Setting) -> list[Job]:
+    """The first requests of Financial 1: chapter 2."""
+    found = head(setting, HEAD_1, jobs, ("page", "bplru", "dftl"), HEAD_SIZES_2)
+    return found + head(setting, HEAD_1, pud_lru, USUAL // 4, sizes=HEAD_SIZES_2)
 
 
 @part("head-financial-1-partition", cpu_s=(0, 27))
 def head_financial_1_partition(setting: Setting) -> list[Job]:
     """The same: chapter 3."""
-    path = setting.trace(HEADS[HEAD_1])
-    if path is None or setting.quick:
-        return []
-    return jobs(setting, HEAD_1, ("ap", "gc-arm"), HEAD_SIZES_3, path=path)
+    return head(setting, HEAD_1, jobs, ("ap", "gc-arm"), HEAD_SIZES_3)
 
 
 @part("head-msn", cpu_s=(0, 25))
 def head_msn(setting: Setting) -> list[Job]:
-    """The first requests of MSN over and over."""
-    path = setting.trace(HEADS[HEAD_MSN])
-    if path is None or setting.quick:
-        return []
-    return jobs(setting, HEAD_MSN, ("page", "bplru", "dftl", "ap", "gc-arm"), (16, 80), path=path)
+    """The first requests of MSN."""
+    return head(setting, HEAD_MSN, jobs, ("page", "bplru", "dftl", "ap", "gc-arm"), SIZES_3)
 
 
 def _traces(setting: Setting) -> list[tuple[str, str, bool]]:

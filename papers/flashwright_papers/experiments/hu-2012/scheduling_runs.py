@@ -205,6 +205,7 @@ def zones(
     requests: int,
     outstanding: int,
     counts: Sequence[int],
+    barrier: bool = True,
 ) -> Row:
     """A workload at a number of requests outstanding: without a scheduler, under noop and deadline, and by zones."""
     played = source(workload, trace, form, addresses)
@@ -213,7 +214,12 @@ def zones(
     # Deadline alone of these looks for front merges; it counts them for D5.10.
     plain += [(name, 0, "", {"host.scheduler": name}) for name in ("noop", "deadline")]
     ours = [
-        ("ssd-friendly", count, per_zone, friendly(count, per_zone, span))
+        (
+            "ssd-friendly",
+            count,
+            per_zone,
+            friendly(count, per_zone, span) | {"host.ssd-friendly.barrier": barrier},
+        )
         for per_zone in ("one", "all")
         for count in counts
     ]
@@ -229,9 +235,14 @@ def zones(
     }
 
 
+def small(setting: Setting) -> bool:
+    """Whether fewer requests and numbers do: in a quick run and in a search."""
+    return setting.quick or setting.divisor > 1
+
+
 def loads(setting: Setting) -> Iterable[Row]:
     """The workloads of Figures 5.6 to 5.10: stand-ins, and the heads of real traces that the user has."""
-    requests = 2_000 if setting.quick else 10_000
+    requests = 2_000 if small(setting) else 10_000
     for name, per_cent in STAND_INS.items():
         yield {
             "workload": name, "trace": "", "form": "", "addresses": "", "per_cent": per_cent, "requests": requests,
@@ -254,14 +265,15 @@ def zones_jobs(setting: Setting) -> list[Job]:
             load
             | {
                 "outstanding": outstanding,
-                "counts": (1, 16) if setting.quick else ZONES,
-            },
+                "counts": (1, 16) if small(setting) else ZONES,
+            }
+            | ({"barrier": False} if setting.given.get("barrier") == "off" else {}),
             f"{load['workload']}{'' if load['trace'] else ' (stand-in)'}, {outstanding} outstanding",
         )
         for load in loads(setting)
-        for outstanding in (OUTSTANDING if not setting.quick else QUICK_OUTSTANDING)
+        for outstanding in (OUTSTANDING if not small(setting) else QUICK_OUTSTANDING)
         # What is not thought to gain is played once in quick runs: its larger drives take long to fill.
-        if not setting.quick or outstanding == 256 or load["workload"].startswith("financial")
+        if not small(setting) or outstanding == 256 or load["workload"].startswith("financial")
     ]
 
 
@@ -303,5 +315,5 @@ def reasons_jobs(setting: Setting) -> list[Job]:
         )
         for load in loads(setting)
         if load["workload"] in ("financial1", "financial2", "financial1 head")
-        for outstanding in ((256,) if setting.quick else (64, 256))
+        for outstanding in ((256,) if small(setting) else (64, 256))
     ]

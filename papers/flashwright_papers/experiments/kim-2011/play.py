@@ -242,20 +242,22 @@ def program(
     duration_s: int = 0,
     io: str = "",
     timeout_ms: int = 5,
+    idle_dispatch: bool = False,
     write_buffer: str = "",
     entry: str = "",
     precondition: str = "sequential",
 ) -> Row:
     """One run of Postmark or of a Filebench profile.
 
-    `merge` is which requests PAI merges; `limits` names how much may be dirty; `io` is the size of OLTP's reads and
-    writes where it is not the profile's; `write_buffer` is what the schedulers believe of it, `entry` what it takes at
-    a time.
+    `merge` is which requests PAI merges; with `idle_dispatch` it hands on its oldest one if nothing else is to be done.
+    `limits` names how much may be dirty; `io` is the size of OLTP's reads and writes where it is not the profile's;
+    `write_buffer` is what the schedulers believe of it, `entry` what it takes at a time.
     """
     settings: dict[str, object] = {"host.scheduler": CHAINS[configuration]}
     if configuration != NOOP:
         settings["host.pai.merge"] = merge
         settings["host.pai.timeout"] = f"{timeout_ms} ms"
+        settings["host.pai.idle-dispatch"] = idle_dispatch
     if write_buffer:
         settings["host.profile.write-buffer"] = write_buffer
     if entry:

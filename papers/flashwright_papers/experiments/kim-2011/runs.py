@@ -65,6 +65,9 @@ READINGS = {"fitted": MERGES, "64-bit": MERGES[:1]}
 PROFILES = ("webserver", "fileserver", "oltp")
 
 
+PROFILE_IO = "2KiB"  # of OLTP's reads and writes, in the profile
+
+
 # Table 1.
 
 
@@ -201,16 +204,27 @@ def configured(job: Row, merges: Sequence[str]) -> Iterable[Row]:
             yield job | {"configuration": configuration, "merge": merge}
 
 
+def small(setting: Setting) -> bool:
+    """Whether fewer sizes and transactions do: in a quick run and in a search."""
+    return setting.quick or setting.divisor > 1
+
+
+def of_pai(setting: Setting) -> Row:
+    """What the paper leaves open of PAI, where the setting gives it."""
+    given = setting.given
+    found: Row = {"timeout_ms": given["timeout"]} if "timeout" in given else {}
+    return found | (
+        {"idle_dispatch": given["idle-dispatch"] == "on"} if "idle-dispatch" in given else {}
+    )
+
+
 def postmark(setting: Setting, drive: str, size_kib: int) -> Row:
     """Arguments of a run of Postmark: one size a point; a tenth of the transactions on the two slow drives."""
     slow = drive in ("ssd-b", "ssd-d")
-    transactions = (30 if slow else 60) if setting.quick else 300 if slow else 3000
-    return {
-        "load": "postmark",
-        "drive": drive,
-        "size_kib": size_kib,
-        "transactions": transactions,
-    }
+    transactions = (30 if slow else 60) if small(setting) else 300 if slow else 3000
+    job = {"load": "postmark", "drive": drive, "size_kib": size_kib, "transactions": transactions}
+    state = {"precondition": setting.given["state"]} if "state" in setting.given else {}
+    return job | state | of_pai(setting)
 
 
 def programs(found: Iterable[Row]) -> list[Job]:
@@ -232,7 +246,7 @@ def programs(found: Iterable[Row]) -> list[Job]:
 
 def sizes_of(setting: Setting) -> Sequence[int]:
     """File sizes, KiB."""
-    return QUICK_SIZES_KIB if setting.quick else SIZES_KIB
+    return QUICK_SIZES_KIB if small(setting) else SIZES_KIB
 
 
 @part("postmark", cpu_s=(20, 200))
@@ -243,10 +257,10 @@ def postmark_jobs(setting: Setting) -> list[Job]:
         for drive in DRIVES
         for size_kib in sizes_of(setting)
         for limits, merges in READINGS.items()
-        if not (setting.quick and limits != "fitted")
+        if not (small(setting) and limits != "fitted")
         for job in configured(
             postmark(setting, drive, size_kib) | {"limits": limits},
-            merges[:1] if setting.quick else merges,
+            merges[:1] if small(setting) else merges,
         )
     )
 
@@ -270,7 +284,7 @@ def timeout_jobs(setting: Setting) -> list[Job]:
     return programs(
         job | {"timeout_ms": timeout_ms}
         for size_kib in (SIZES_KIB[0], SIZES_KIB[-1])
-        for timeout_ms in ((1, 10) if setting.quick else (1, 3, 5, 10))
+        for timeout_ms in ((1, 10) if small(setting) else (1, 3, 5, 10))
         for job in configured(postmark(setting, "ssd-a", size_kib), MERGES[:1])
         if job["configuration"] != NOOP
     )
@@ -281,7 +295,7 @@ def entry_jobs(setting: Setting) -> list[Job]:
     """SSD-C with a buffer that frees its room page by page rather than by whole requests."""
     return programs(
         job
-        for size_kib in ((256, 8192) if setting.quick else (256, 1024, 8192))
+        for size_kib in ((256, 8192) if small(setting) else (256, 1024, 8192))
         for job in configured(postmark(setting, "ssd-c", size_kib) | {"entry": "4 KiB"}, MERGES[:1])
     )
 
@@ -298,6 +312,12 @@ def requests_jobs(setting: Setting) -> list[Job]:
     return programs(found)
 
 
+def oltp(setting: Setting) -> Row:
+    """The size of OLTP's reads and writes, where the setting gives one that is not the profile's."""
+    size = str(setting.given.get("oltp-io", PROFILE_IO))
+    return {} if size == PROFILE_IO else {"io": size}
+
+
 @part("filebench", cpu_s=(20, 110))
 def filebench_jobs(setting: Setting) -> list[Job]:
     """Figure 10; scaled: 20 s, OLTP 60 s."""
@@ -306,15 +326,17 @@ def filebench_jobs(setting: Setting) -> list[Job]:
         for load in PROFILES
         for drive in DRIVES
         for limits, merges in READINGS.items()
-        if not (setting.quick and limits != "fitted")
+        if not (small(setting) and limits != "fitted")
         for job in configured(
             {
                 "load": load,
                 "drive": drive,
-                "duration_s": 2 if setting.quick else 60 if load == "oltp" else 20,
+                "duration_s": 2 if small(setting) else 60 if load == "oltp" else 20,
                 "limits": limits,
-            },
-            merges[:1] if setting.quick else merges,
+            }
+            | of_pai(setting)
+            | (oltp(setting) if load == "oltp" else {}),
+            merges[:1] if small(setting) else merges,
         )
     )
 
@@ -325,9 +347,10 @@ def oltp_jobs(setting: Setting) -> list[Job]:
     return programs(
         job
         for drive in ("ssd-a", "ssd-d")
-        for io in (("1MiB",) if setting.quick else ("64KiB", "256KiB", "1MiB"))
+        for io in (("1MiB",) if small(setting) else ("64KiB", "256KiB", "1MiB"))
         for job in configured(
-            {"load": "oltp", "drive": drive, "duration_s": 2 if setting.quick else 60, "io": io},
+            {"load": "oltp", "drive": drive, "duration_s": 2 if small(setting) else 60, "io": io}
+            | of_pai(setting),
             MERGES[:1],
         )
     )

@@ -50,11 +50,19 @@ def put_page(made: Callable[[], Shown], output: Wanted) -> None:
         made().figures(output.figures, size=output.figures_size, style=output.figures_style)
 
 
-def put_json(document: Mapping[str, object], path: Path | None) -> bool:
+def _indented(document: Mapping[str, object]) -> str:
+    return json.dumps(document, indent=2) + "\n"
+
+
+def put_json(
+    document: Mapping[str, object],
+    path: Path | None,
+    written: Callable[[Mapping[str, object]], str] = _indented,
+) -> bool:
     """Write a document to `path`, if any; true if that was standard output, which then has nothing else."""
     if path is None:
         return False
-    text = json.dumps(document, indent=2) + "\n"
+    text = written(document)
     if path == Path("-"):
         print(text, end="")
         return True
