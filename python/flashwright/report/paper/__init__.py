@@ -192,11 +192,12 @@ def write_figures(
     """
     check_figures(folder)
     inches, look = None if size is None else size_of(size), look_of(style)
-    from flashwright.report.paper.drawing import KINDS, draw, save
+    from flashwright.report.paper.drawing import KINDS, draw, place, save
 
     written = []
     for stem, view in _views(charts, columns, labels):
         figure = draw(view, inches, look)
+        place(figure, look)
         for kind in KINDS:
             drawing = folder / f"{stem}.{kind}"
             with write_beside(drawing) as part:

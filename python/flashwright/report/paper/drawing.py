@@ -109,6 +109,22 @@ def draw(
     return figure
 
 
+def place(figure: Figure, look: Mapping[str, Any] | None = None) -> None:
+    """Find the places of all parts of a drawing, once for all files that it is written into.
+
+    Parameters
+    ----------
+    figure : Figure
+        What :func:`draw` made.
+    look : dict, optional
+        As :func:`draw` was given it.
+    """
+    settings: Any = {**_STYLE, **(look or {})}
+    with mpl.rc_context(settings):
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
 def _fit_titles(figure: Figure) -> None:
     """Break the titles of vertical axes that are longer than their axes, which a given size makes short."""
     figure.draw_without_rendering()
