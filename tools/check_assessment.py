@@ -156,9 +156,8 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
     """What the requests of the trace say."""
     options = list(evidence.options)
     named = dict(zip(options[::2], options[1::2], strict=False))
-    table = tracefiles.columns(
-        workloads.trace(evidence.trace, format=named.get("--format"))
-    ).to_pydict()
+    trace = workloads.trace(evidence.trace, format=named.get("--format"))
+    table = tracefiles.columns(trace).to_pydict()
     kinds = np.array(table["kind"])
     first = np.array(table["first_sector"], dtype=np.int64) * 512
     size = np.array(table["sectors"], dtype=np.int64) * 512
@@ -177,7 +176,11 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
     }
     shown = {name: count for name, count in counts.items() if count}
     ends = (first + size)[moves]
-    follows = int((first[moves][1:] == ends[:-1]).sum())
+    begins = [each["base_sector"] * 512 for each in tracefiles.info(trace)["devices"]]
+    device = np.searchsorted(begins, first[moves], side="right")
+    follows = 0
+    for each in np.unique(device):
+        follows += int((first[moves][device == each][1:] == ends[device == each][:-1]).sum())
     touched: dict[int, int] = {}
     pages = set()
     for begin, end, is_write in zip(first[moves], ends, writes[moves], strict=True):
@@ -196,7 +199,9 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
         ),
         "reads": Fact("# of reads and writes", (counts["reads"] / moves.sum(),)),
         "sizes": Fact(
-            f"{' and '.join(f'{name} of #' for name, _ in sized)} in the mean; # begin where the one before ended",
+            f"{' and '.join(f'{name} of #' for name, _ in sized)} in the mean; # begin where the one before"
+            + (" of their device" if len(begins) > 1 else "")
+            + " ended",
             (*(mean for _, mean in sized), follows / moves.sum()),
         ),
         "a day": Fact(
@@ -290,6 +295,11 @@ def change(before: float, after: float) -> tuple[str, tuple[float, ...]]:
     return ("no change", ()) if abs(share) < 0.005 else ("#", (share,))
 
 
+def p99(run: Mapping[str, Any]) -> float:
+    """Of the reads of a run."""
+    return float(run["response_time_ns"]["read"]["p99"])
+
+
 def p99_9(run: Mapping[str, Any]) -> float:
     """Of the reads of a run."""
     return float(run["response_time_ns"]["read"]["p99_9"])
@@ -352,9 +362,10 @@ def gain(evidence: Evidence, other: str, names: tuple[str, str], *, is_advised: 
     if f"{shown[0]:.3f}" != f"{shown[1]:.3f}":
         parts.append(f"write amplification # {names[0]}, # {names[1]}")
         numbers += shown
-    told, share = change(p99_9(before), p99_9(after))
-    parts.append(f"p99.9 of reads # {names[0]}, # {names[1]} ({told})")
-    numbers += [p99_9(before), p99_9(after), *share]
+    for name, of in (("p99", p99), ("p99.9", p99_9)):
+        told, share = change(of(before), of(after))
+        parts.append(f"{name} of reads # {names[0]}, # {names[1]} ({told})")
+        numbers += [of(before), of(after), *share]
     unsettled = {each["settled"]["verdict"] for each in pair} & {"transient", "too-short"}
     return Fact(
         f"; on the model: {'; '.join(parts)}{'; NOT settled' if unsettled else ''}", numbers

@@ -341,21 +341,23 @@ impl Config {
             "at most 65,535 (geometry.superblock and geometry.mapping-unit multiply pages); use fewer pages a block, or larger \
              mapping units",
         );
-        let unit = u64::from(layout.per_page) * u64::from(layout.planes) * u64::from(layout.bits_together);
+        let at_once = u64::from(layout.planes) * u64::from(layout.bits_together);
+        let unit = at_once.saturating_mul(u64::from(layout.per_page));
         let unit_bytes = unit.saturating_mul(self.mapped_page().0);
+        let two_units = unit_bytes.saturating_mul(2);
         problems.unless(
-            unit <= 1 || chips.write_ram.0 >= 2 * unit_bytes,
+            unit <= 1 || chips.write_ram.0 >= two_units,
             "chips.write-ram",
             chips.write_ram,
             &format!(
                 "at least {}: a die programs {} at once{}, and RAM collects them",
-                Bytes(2 * unit_bytes),
+                Bytes(two_units),
                 Bytes(unit_bytes),
                 if together { " in its planes" } else { "" },
             ),
         );
         for (key, size, least) in [
-            ("chips.copy-ram", chips.copy_ram, if unit > 1 { 2 * unit_bytes } else { unit_bytes }),
+            ("chips.copy-ram", chips.copy_ram, if unit > 1 { two_units } else { unit_bytes }),
             ("chips.write-ram", chips.write_ram, unit_bytes),
         ] {
             problems.unless(
@@ -402,6 +404,10 @@ mod tests {
             (
                 &["geometry.bits-per-cell=3", "geometry.pages-per-block=128", "chips.programming=one-shot"],
                 "a multiple of",
+            ),
+            (
+                &["geometry.bits-per-cell=2", "geometry.page-size=8 EiB", "chips.programming=one-shot"],
+                "chips.write-ram",
             ),
         ] {
             let said = refused(settings);

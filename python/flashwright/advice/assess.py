@@ -463,8 +463,8 @@ def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:
         if cost is not None:
             add(
                 "advice-costs",
-                f"{line.topic}: on the model, what is advised makes p99.9 of reads {cost * 100:.0f} % longer: under "
-                "this load the other choice is better there",
+                f"{line.topic}: on the model, what is advised makes {cost[0]} of reads {cost[1] * 100:.0f} % longer: "
+                "under this load the other choice is better there",
             )
     for note in () if made.counters is None else made.counters.now.notes:
         add("smart", note)

@@ -204,6 +204,8 @@ class Tail(NamedTuple):
         The percentiles.
     low, high : int
         95 % interval of `p99_9` by the order of the response times, as if requests were independent.
+    p99_high : int
+        The upper end of that of `p99`.
     """
 
     p50: int
@@ -211,6 +213,7 @@ class Tail(NamedTuple):
     p99_9: int
     low: int
     high: int
+    p99_high: int
 
     @classmethod
     def of(cls, result: RunResult | None) -> Tail | None:
@@ -221,13 +224,17 @@ class Tail(NamedTuple):
         if found["p50"] is None or found["p99"] is None or found["p99_9"] is None:
             return None
         times, shares = result.response_distribution["read"]
-        width = 1.96 * math.sqrt(0.999 * 0.001 / found["count"])
-        low, high = (
-            int(times[min(int(np.searchsorted(shares, share)), len(times) - 1)])
-            for share in (0.999 - width, min(0.999 + width, 1.0))
-        )
-        p99_9 = found["p99_9"]
-        return cls(found["p50"], found["p99"], p99_9, min(low, p99_9), max(high, p99_9))
+
+        def around(share: float, value: int) -> tuple[int, int]:
+            width = 1.96 * math.sqrt(share * (1 - share) / found["count"])
+            low, high = (
+                int(times[min(int(np.searchsorted(shares, end)), len(times) - 1)])
+                for end in (share - width, min(share + width, 1.0))
+            )
+            return min(low, value), max(high, value)
+
+        p99, p99_9 = found["p99"], found["p99_9"]
+        return cls(found["p50"], p99, p99_9, *around(0.999, p99_9), around(0.99, p99)[1])
 
 
 class Gain(NamedTuple):
@@ -418,10 +425,11 @@ class Assessment:
                 return Gain(trial, *pair)
         return None
 
-    def cost(self, topic: str) -> float | None:
-        """By which share the advice on a topic makes the tail of reads longer on the model.
+    def cost(self, topic: str) -> tuple[str, float] | None:
+        """The percentile of reads that the advice on a topic makes longer on the model, and by which share.
 
-        None below a tenth, within chance, or where it was not played.
+        The one that it makes longer most, of p99 and p99.9. None below a tenth, within chance, or where it was not
+        played.
 
         Parameters
         ----------
@@ -432,10 +440,17 @@ class Assessment:
         before, after = (
             (None, None) if gain is None else (Tail.of(gain.without), Tail.of(gain.advised))
         )
-        if before is None or after is None or not before.p99_9:
+        if before is None or after is None:
             return None
-        share = after.p99_9 / before.p99_9 - 1
-        return share if share > _LIMITS_SHARE and after.p99_9 > before.high else None
+        longer = [
+            (name, new / old - 1)
+            for name, old, new, high in (
+                ("p99", before.p99, after.p99, before.p99_high),
+                ("p99.9", before.p99_9, after.p99_9, before.high),
+            )
+            if old and new > max((1 + _LIMITS_SHARE) * old, high)
+        ]
+        return max(longer, key=lambda each: each[1], default=None)
 
     @property
     def left_out(self) -> list[str]:
@@ -553,6 +568,8 @@ class Assessment:
                 "run": gain.trial.name,
                 "write_amplification_without": gain.without.write_amplification,
                 "write_amplification": gain.advised.write_amplification,
+                "read_p99_ns_without": None if tails[0] is None else tails[0].p99,
+                "read_p99_ns": None if tails[1] is None else tails[1].p99,
                 "read_p99_9_ns_without": None if tails[0] is None else tails[0].p99_9,
                 "read_p99_9_ns": None if tails[1] is None else tails[1].p99_9,
             },

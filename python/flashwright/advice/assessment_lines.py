@@ -76,9 +76,11 @@ def _load(made: Assessment) -> Iterator[tuple[str, str]]:
             for kind, figure in (("reads", "read_bytes_mean"), ("writes", "write_bytes_mean"))
             if info[figure]
         ]
+        device = " of their device" if len(info["devices"]) > 1 else ""
         yield (
             "sizes",
-            f"{' and '.join(means)} in the mean; {info['sequential_percent']:.1f} % begin where the one before ended",
+            f"{' and '.join(means)} in the mean; "
+            f"{info['sequential_percent']:.1f} % begin where the one before{device} ended",
         )
     if load.written_a_day is None or load.read_a_day is None:
         yield "a day", "not known: the trace has no arrival times"
@@ -314,11 +316,14 @@ def setting_gain(gain: Gain) -> str:
         )
     tails = [Tail.of(run) for run in runs]
     if tails[0] is not None and tails[1] is not None:
-        before, after = tails[0].p99_9, tails[1].p99_9
-        told.append(
-            f"p99.9 of reads {text.time_ns(before)} {names[0]}, {text.time_ns(after)} {names[1]} "
-            f"({_change(before, after)})"
-        )
+        for percentile, before, after in (
+            ("p99", tails[0].p99, tails[1].p99),
+            ("p99.9", tails[0].p99_9, tails[1].p99_9),
+        ):
+            told.append(
+                f"{percentile} of reads {text.time_ns(before)} {names[0]}, {text.time_ns(after)} {names[1]} "
+                f"({_change(before, after)})"
+            )
     unsettled = {run.settled.verdict for run in runs} & {"transient", "too-short"}
     return f"on the model: {'; '.join(told) or 'nothing changes'}{'; NOT settled' if unsettled else ''}"
 
