@@ -63,13 +63,14 @@ fn reject_names_the_request() {
 fn dense_numbers_pages_by_first_touch() {
     // Pages of 8 sectors. 804..820 touches pages 100, 101, 102: places 0, 1, 2, so sectors 4..20 in one piece.
     // 8..24 touches pages 1, 2: places 3, 4. 812..832 is pages 101 (from its half), 102, 103 (new: place 5):
-    // sectors 12..24 and 40..48. A trim of pages 0..3 covers pages 1 and 2 only.
+    // sectors 12..24 and 40..48. A trim of pages 0..3 covers pages 1 and 2 only; one of 2 TiB all, in the order of the trace.
     let given = [
         request(0, Read, 804, 16),
         request(1, Write, 8, 16),
         request(2, Write, 812, 20),
         request(3, Trim, 0, 24),
         request(4, Trim, 4000, 8),
+        request(5, Trim, 4, u32::MAX),
     ];
     let (out, report) = map(&given, AddressMap::DENSE, 48);
     assert_eq!(
@@ -80,9 +81,12 @@ fn dense_numbers_pages_by_first_touch() {
             request(2, Write, 12, 12),
             request(2, Write, 40, 8),
             request(3, Trim, 24, 16),
+            request(5, Trim, 24, 16),
+            request(5, Trim, 0, 24),
+            request(5, Trim, 40, 8),
         ]
     );
-    assert_eq!(report, Ok(MapReport { requests: 5, wrapped: 0, split: 1, pages: 6, trims_left_out: 1, shared: None }));
+    assert_eq!(report, Ok(MapReport { requests: 6, wrapped: 0, split: 2, pages: 6, trims_left_out: 1, shared: None }));
     let (_, error) = map(&given, AddressMap::DENSE, 47);
     assert_eq!(
         error.unwrap_err(),

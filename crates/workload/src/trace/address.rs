@@ -501,26 +501,49 @@ struct Dense {
 impl Dense {
     /// Appends the pieces of `request`, neighbours on the drive joined.
     fn map(&mut self, request: Request, number: u64, out: &mut Vec<Request>) -> Result<(), MapError> {
-        let (mut at, end, own) = (request.first_sector, request.end_sector(), out.len());
-        while at < end {
-            let page = at / self.page_sectors;
-            let stop = ((page + 1) * self.page_sectors).min(end);
-            let place = match request.kind {
-                RequestKind::Trim => self.places.get(&page).copied(),
-                _ => Some(self.touch(page, number)?),
-            };
-            if let Some(place) = place {
-                let first_sector = place * self.page_sectors + at % self.page_sectors;
-                // At most a page or the rest of the request, so below 2^32.
-                let sectors = u32::try_from(stop - at).unwrap_or(u32::MAX);
-                match out[own..].last_mut() {
-                    Some(last) if last.end_sector() == first_sector => last.sectors += sectors,
-                    _ => out.push(Request { first_sector, sectors, ..request }),
+        let own = out.len();
+        if request.sectors == 0 {
+            return Ok(());
+        }
+        let pages = request.first_sector / self.page_sectors..request.end_sector().div_ceil(self.page_sectors);
+        if request.kind != RequestKind::Trim {
+            for page in pages {
+                let place = self.touch(page, number)?;
+                self.add_piece(&request, page, place, own, out);
+            }
+        } else if pages.end - pages.start <= self.places.len() as u64 {
+            for page in pages {
+                if let Some(&place) = self.places.get(&page) {
+                    self.add_piece(&request, page, place, own, out);
                 }
             }
-            at = stop;
+        } else {
+            // Of a trim of more than there is, what is there.
+            let mut there: Vec<(u64, u64)> = self
+                .places
+                .iter()
+                .filter(|(page, _)| pages.contains(page))
+                .map(|(&page, &place)| (page, place))
+                .collect();
+            there.sort_unstable();
+            for (page, place) in there {
+                self.add_piece(&request, page, place, own, out);
+            }
         }
         Ok(())
+    }
+
+    /// The part of a request on a page; it joins the piece before it, of those from `own` on, where it follows that on the drive.
+    fn add_piece(&self, request: &Request, page: u64, place: u64, own: usize, out: &mut Vec<Request>) {
+        let begin = page * self.page_sectors;
+        let at = begin.max(request.first_sector);
+        let first_sector = place * self.page_sectors + (at - begin);
+        // At most a page or the rest of the request, so below 2^32.
+        let sectors = u32::try_from((begin + self.page_sectors).min(request.end_sector()) - at).unwrap_or(u32::MAX);
+        match out[own..].last_mut() {
+            Some(last) if last.end_sector() == first_sector => last.sectors += sectors,
+            _ => out.push(Request { first_sector, sectors, ..*request }),
+        }
     }
 
     fn touch(&mut self, page: u64, request: u64) -> Result<u64, MapError> {
