@@ -203,6 +203,10 @@ fn the_keys_are_those_of_a_description() {
     }
     let known = keys::all().iter().map(|key| key.path.clone()).filter(|path| path != "host.cfq.quantum");
     let (mut known, mut written) = (known.collect::<Vec<_>>(), written);
+    // Another test of this process registers a layer, before or after the keys are listed.
+    let is_ours = |path: &String| !path.starts_with("ftl.own-page.");
+    known.retain(is_ours);
+    written.retain(is_ours);
     known.sort();
     written.sort();
     assert_eq!(known, written);
