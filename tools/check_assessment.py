@@ -295,14 +295,14 @@ def change(before: float, after: float) -> tuple[str, tuple[float, ...]]:
     return ("no change", ()) if abs(share) < 0.005 else ("#", (share,))
 
 
-def p99(run: Mapping[str, Any]) -> float:
-    """Of the reads of a run."""
-    return float(run["response_time_ns"]["read"]["p99"])
+def of_reads(run: Mapping[str, Any], percentile: str) -> float:
+    """A percentile of the reads of a run, by the name that its JSON has for it."""
+    return float(run["response_time_ns"]["read"][percentile])
 
 
 def p99_9(run: Mapping[str, Any]) -> float:
     """Of the reads of a run."""
-    return float(run["response_time_ns"]["read"]["p99_9"])
+    return of_reads(run, "p99_9")
 
 
 def reads_facts(evidence: Evidence) -> dict[str, Fact]:
@@ -362,10 +362,11 @@ def gain(evidence: Evidence, other: str, names: tuple[str, str], *, is_advised: 
     if f"{shown[0]:.3f}" != f"{shown[1]:.3f}":
         parts.append(f"write amplification # {names[0]}, # {names[1]}")
         numbers += shown
-    for name, of in (("p99", p99), ("p99.9", p99_9)):
-        told, share = change(of(before), of(after))
+    for name, key in (("p99", "p99"), ("p99.9", "p99_9")):
+        times = of_reads(before, key), of_reads(after, key)
+        told, share = change(*times)
         parts.append(f"{name} of reads # {names[0]}, # {names[1]} ({told})")
-        numbers += [of(before), of(after), *share]
+        numbers += [*times, *share]
     unsettled = {each["settled"]["verdict"] for each in pair} & {"transient", "too-short"}
     return Fact(
         f"; on the model: {'; '.join(parts)}{'; NOT settled' if unsettled else ''}", numbers

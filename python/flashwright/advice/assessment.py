@@ -252,6 +252,11 @@ class Gain(NamedTuple):
     without: RunResult
     advised: RunResult
 
+    @property
+    def tails(self) -> tuple[Tail | None, Tail | None]:
+        """The reads without what is advised, and with it."""
+        return Tail.of(self.without), Tail.of(self.advised)
+
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
@@ -437,9 +442,7 @@ class Assessment:
             One of :data:`SETTINGS`.
         """
         gain = self.gain(topic)
-        before, after = (
-            (None, None) if gain is None else (Tail.of(gain.without), Tail.of(gain.advised))
-        )
+        before, after = (None, None) if gain is None else gain.tails
         if before is None or after is None:
             return None
         longer = [
@@ -556,7 +559,7 @@ class Assessment:
 
     def _setting(self, line: Line) -> dict[str, Any]:
         gain = self.gain(line.topic)
-        tails = (None, None) if gain is None else (Tail.of(gain.without), Tail.of(gain.advised))
+        before, after = (None, None) if gain is None else gain.tails
         return {
             "topic": line.topic,
             "advice": line.text,
@@ -568,10 +571,10 @@ class Assessment:
                 "run": gain.trial.name,
                 "write_amplification_without": gain.without.write_amplification,
                 "write_amplification": gain.advised.write_amplification,
-                "read_p99_ns_without": None if tails[0] is None else tails[0].p99,
-                "read_p99_ns": None if tails[1] is None else tails[1].p99,
-                "read_p99_9_ns_without": None if tails[0] is None else tails[0].p99_9,
-                "read_p99_9_ns": None if tails[1] is None else tails[1].p99_9,
+                "read_p99_ns_without": None if before is None else before.p99,
+                "read_p99_ns": None if after is None else after.p99,
+                "read_p99_9_ns_without": None if before is None else before.p99_9,
+                "read_p99_9_ns": None if after is None else after.p99_9,
             },
         }
 

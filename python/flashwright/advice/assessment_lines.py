@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flashwright.advice.assessment import HALF_PACE, Assessment, Gain, Tail
+from flashwright.advice.assessment import HALF_PACE, Assessment, Gain
 from flashwright.advice.curve import Point
 from flashwright.endurance.pages import decimal, in_years
 from flashwright.report import text
@@ -314,11 +314,11 @@ def setting_gain(gain: Gain) -> str:
                 f"{value} {name}" for value, name in zip(amplifications, names, strict=True)
             )
         )
-    tails = [Tail.of(run) for run in runs]
-    if tails[0] is not None and tails[1] is not None:
+    old, new = gain.tails
+    if old is not None and new is not None:
         for percentile, before, after in (
-            ("p99", tails[0].p99, tails[1].p99),
-            ("p99.9", tails[0].p99_9, tails[1].p99_9),
+            ("p99", old.p99, new.p99),
+            ("p99.9", old.p99_9, new.p99_9),
         ):
             told.append(
                 f"{percentile} of reads {text.time_ns(before)} {names[0]}, {text.time_ns(after)} {names[1]} "
