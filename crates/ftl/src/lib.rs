@@ -52,6 +52,7 @@ pub use owners::OwnerCounts;
 pub use page_data::{PageBytes, PageData};
 pub use policies::foreign::{FaultCell, Foreign};
 pub use policies::map_cache::{MapCacheName, MapCacheSettings, SlotLists};
+pub use policies::map_prefetch::{MapPrefetchName, MapPrefetchSettings, PrefetchEvicts};
 pub use policies::placement::{HandleCounts, PlacementName, PlacementSettings};
 pub use policies::schedule::{Occasion, ScheduleName, ScheduleSettings};
 pub use policies::victim::{VictimChoice, VictimName, VictimSettings};
@@ -211,6 +212,10 @@ pub struct MappingCache {
     pub evictions: u64,
     /// Evicted entries that had to be written to flash.
     pub dirty_evictions: u64,
+    /// Entries loaded beside those that were asked for.
+    pub prefetched: u64,
+    /// Entries of `prefetched` that were asked for before they left.
+    pub prefetched_used: u64,
 }
 
 /// Passes on pages in ascending order, joining neighbours into runs.

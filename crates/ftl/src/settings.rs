@@ -1,12 +1,14 @@
 //! Settings of translation, cleaning, placement and wear.
 
 use crate::{
-    Allocation, AllocationOrder, FreeBlockOrder, OwnSettings, PlacementName, PlacementSettings, ScheduleName,
-    ScheduleSettings, SchemeName, SchemeSettings, VictimChoice, VictimSettings, WearName, WearPolicySettings,
+    Allocation, AllocationOrder, FreeBlockOrder, MapPrefetchName, OwnSettings, PlacementName, PlacementSettings,
+    ScheduleName, ScheduleSettings, SchemeName, SchemeSettings, VictimChoice, VictimSettings, WearName,
+    WearPolicySettings,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::marker::PhantomData;
 
 /// `[ftl]`: the translation layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -137,7 +139,7 @@ pub struct WearSettings {
     pub pe_cycles_weibull: f64,
     /// Policy that moves data so that blocks wear evenly; with `"none"` only the order of free blocks levels wear.
     #[serde(with = "named_or_none")]
-    #[schemars(with = "NamedOrNone")]
+    #[schemars(with = "NamedOrNone<WearName>")]
     pub policy: Option<WearName>,
     /// The order in which erased blocks are opened.
     pub free_block: FreeBlockOrder,
@@ -163,10 +165,30 @@ impl Default for WearSettings {
     }
 }
 
-/// Value of `wear.policy`, for its schema.
-struct NamedOrNone;
+/// The names of the policies of a kind that a drive can do without.
+pub(crate) trait Optional: Copy + 'static {
+    /// All of them.
+    const ALL: &'static [Self];
+    /// A policy's name.
+    fn name(self) -> &'static str;
+}
 
-impl JsonSchema for NamedOrNone {
+macro_rules! optional {
+    ($($names:ident),+) => {
+        $(impl Optional for $names {
+            const ALL: &'static [Self] = $names::ALL;
+            fn name(self) -> &'static str {
+                self.listed().name
+            }
+        })+
+    };
+}
+optional! { WearName, MapPrefetchName }
+
+/// Value of a key that names such a policy or none, for its schema.
+pub(crate) struct NamedOrNone<T>(PhantomData<T>);
+
+impl<T: Optional> JsonSchema for NamedOrNone<T> {
     fn inline_schema() -> bool {
         true
     }
@@ -174,34 +196,39 @@ impl JsonSchema for NamedOrNone {
         "NamedOrNone".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let names = WearName::ALL.iter().map(|name| name.listed().name);
+        let names = T::ALL.iter().map(|name| name.name());
         let names: Vec<&str> = std::iter::once("none").chain(names).collect();
         json_schema!({ "type": "string", "enum": names })
     }
 }
 
 /// A policy's name, or `"none"`.
-mod named_or_none {
-    use super::WearName;
+pub(crate) mod named_or_none {
+    use super::Optional;
     use serde::de::value::{Error as PlainError, StrDeserializer};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, de::IntoDeserializer};
+    use serde::de::{DeserializeOwned, Error as _, IntoDeserializer};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[allow(clippy::ref_option)] // serde's signature
-    pub fn serialize<S: Serializer>(name: &Option<WearName>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<T: Serialize, S: Serializer>(name: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
         match name {
             None => serializer.serialize_str("none"),
             Some(name) => name.serialize(serializer),
         }
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<WearName>, D::Error> {
+    pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        T: Optional + DeserializeOwned,
+        D: Deserializer<'de>,
+    {
         let text = String::deserialize(deserializer)?;
         if text == "none" {
             return Ok(None);
         }
         let plain: StrDeserializer<PlainError> = text.as_str().into_deserializer();
-        WearName::deserialize(plain).map(Some).map_err(|_| {
-            let names: Vec<String> = WearName::ALL.iter().map(|name| format!("`{}`", name.listed().name)).collect();
+        T::deserialize(plain).map(Some).map_err(|_| {
+            let names: Vec<String> = T::ALL.iter().map(|name| format!("`{}`", name.name())).collect();
             D::Error::custom(format!("unknown variant `{text}`, expected one of `none`, {}", names.join(", ")))
         })
     }

@@ -48,6 +48,8 @@ pub struct Handed {
     reads: Option<Vec<String>>,
     /// Of a replacement policy that rates entries: how many leave by one rating, 0 for a share of the cache.
     pub batch: Option<u32>,
+    /// Whether a prefetch policy is told of translation pages that come and go.
+    pub told_of_pages: bool,
     /// Whether a schedule is asked when a die is idle, and whether it makes one round of steps at a time.
     pub idle: bool,
     pub one_at_a_time: bool,
@@ -86,6 +88,7 @@ impl Given {
                 "ftl.scheme" => policies.ftl.ftl = Some(Box::new(Maker(shared))),
                 "gc.victim" => policies.ftl.victim = Some(Box::new(Maker(shared))),
                 "ftl.dftl.replacement" => policies.ftl.map_cache = Some(Box::new(Maker(shared))),
+                "ftl.dftl.prefetch" => policies.ftl.map_prefetch = Some(Box::new(Maker(shared))),
                 "wear.policy" => policies.ftl.wear = Some(Box::new(Maker(shared))),
                 "gc.schedule" => policies.ftl.schedule = Some(Box::new(Maker(shared))),
                 "placement.policy" => policies.ftl.placement = Some(Box::new(Maker(shared))),

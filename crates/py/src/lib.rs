@@ -20,7 +20,8 @@ mod target;
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible, trace_error};
 use flashwright_block::{ArbiterName, BlockDevice, Nanos, Request, SECTOR_BYTES, Seed};
 use flashwright_ftl::{
-    Listed, MapCacheName, OwnFtl, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
+    Listed, MapCacheName, MapPrefetchName, OwnFtl, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName,
+    WearName,
 };
 use flashwright_host::SchedulerName;
 use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
@@ -206,6 +207,7 @@ fn policies() -> String {
         .chain(rows(PlacementName::ALL.iter().map(|name| name.listed())))
         .chain(rows(WearName::ALL.iter().map(|name| name.listed())))
         .chain(rows(MapCacheName::ALL.iter().map(|name| name.listed())))
+        .chain(rows(MapPrefetchName::ALL.iter().map(|name| name.listed())))
         .chain(rows(ManagerName::ALL.iter().map(|name| name.listed())))
         .chain(rows(ArbiterName::ALL.iter().map(|name| name.listed())))
         .chain(rows(SchedulerName::ALL.iter().map(|name| name.listed())))

@@ -1,4 +1,5 @@
-//! Smaller parts in Python: when cleaning runs, which data move for the sake of wear, which entry leaves a cached map.
+//! Smaller parts in Python: when cleaning runs, which data move for the sake of wear, which entry leaves a cached map, and which are
+//! loaded ahead.
 
 use crate::foreign::{Column, Instance, Maker, NOT_BEGUN, Shown, described, float, look_at, number, shown_while};
 use crate::scored::scores_of;
@@ -6,6 +7,7 @@ use flashwright_block::Rng;
 use flashwright_ftl::policies::map_cache::{
     CachedEntries, MakeMapCache, MapCacheContext, ReplaceEntries, Replacing, ScoreEntries,
 };
+use flashwright_ftl::policies::map_prefetch::{MakeMapPrefetch, Miss, PrefetchEntries};
 use flashwright_ftl::policies::schedule::{
     CallForSteps, MakeSchedule, Moment, Occasion, ScheduleContext, ScheduleRules,
 };
@@ -279,6 +281,52 @@ impl ReplaceEntries for Replacement {
         Python::attach(|py| number(&self.0.shared.ask(py, method, ())?, "evict", "a slot with an entry"))
     }
     fn again(&self) -> Box<dyn ReplaceEntries> {
+        Box::new(Self(self.0.again()))
+    }
+}
+
+impl MakeMapPrefetch for Maker {
+    fn name(&self) -> &str {
+        &self.0.handed.name
+    }
+    fn make(&self, context: MapCacheContext, mut rng: Rng) -> Box<dyn PrefetchEntries> {
+        let of = [("entries", context.entries), ("entries_per_page", context.entries_per_page)];
+        Box::new(Prefetch(Instance::new(&self.0, &mut rng, &of, ["prefetch", "page_came", "page_left"])))
+    }
+}
+
+#[derive(Debug)]
+struct Prefetch(Instance<3>);
+
+impl Prefetch {
+    fn tell(&self, nth: usize, page: u32) -> Result<(), String> {
+        if !self.0.shared.handed.told_of_pages {
+            return Ok(());
+        }
+        let method = self.0.method(nth)?;
+        Python::attach(|py| self.0.shared.ask(py, method, (page,)).map(drop))
+    }
+}
+
+impl PrefetchEntries for Prefetch {
+    fn prefetch(&mut self, miss: &Miss) -> Result<(i64, i64), String> {
+        let method = self.0.method(0)?;
+        let told = (miss.lpn, miss.rest, miss.after, miss.cached_before());
+        Python::attach(|py| {
+            let answer = self.0.shared.ask(py, method, told)?;
+            if let Ok((after, before)) = answer.extract::<(i64, i64)>() {
+                return Ok((after, before));
+            }
+            Ok((number(&answer, "prefetch", "how many entries after it, or a pair: after it, and before it")?, 0))
+        })
+    }
+    fn page_came(&mut self, page: u32) -> Result<(), String> {
+        self.tell(1, page)
+    }
+    fn page_left(&mut self, page: u32) -> Result<(), String> {
+        self.tell(2, page)
+    }
+    fn again(&self) -> Box<dyn PrefetchEntries> {
         Box::new(Self(self.0.again()))
     }
 }

@@ -41,6 +41,7 @@ const STREAMS: &[(&str, Shown)] = &[
     ("fs.directories", By(|seed| program(Postmark::new(postmark(), Seed(1)), seed))),
     ("ftl.bast.victim-log", By(|seed| worked(&["ftl.scheme=bast", "ftl.bast.victim-log=random"], seed))),
     ("ftl.scheme", In("tests/python/test_layers_in_python.py", "test_a_layer_draws_by_the_seed")),
+    ("ftl.dftl.prefetch", In("tests/python/test_parts_in_python.py", "test_parts_draw_by_the_seed")),
     ("ftl.dftl.replacement", In("tests/python/test_parts_in_python.py", "test_parts_draw_by_the_seed")),
     ("gc.schedule.{plane}", In("tests/python/test_parts_in_python.py", "test_parts_draw_by_the_seed")),
     ("gc.victim.{plane}", By(|seed| worked(&["gc.victim=random"], seed))),

@@ -120,9 +120,8 @@ fn of_settings(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
 /// What the configuration lacks for policies from outside.
 fn of_policies(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
     let scheme = config.ftl.scheme;
-    let takes = |kind: &str| match kind {
-        Foreign::MAP_CACHE => SchemeName::caches_map,
-        _ => SchemeName::asks_policies,
+    let takes = |kind: &str| {
+        if Foreign::OF_MAP_CACHE.contains(&kind) { SchemeName::caches_map } else { SchemeName::asks_policies }
     };
     let refused = policies.ftl.policies().into_iter().filter(|(kind, _)| !takes(kind)(scheme));
     let any_order = scheme.is_from_outside()

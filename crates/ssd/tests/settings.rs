@@ -5,7 +5,7 @@
 use crate::common::{rng, shape};
 use flashwright_block::{BlockDevice, Completion};
 use flashwright_block::{Bytes, Nanos, Request, RequestKind, Seed, below};
-use flashwright_ftl::ScheduleName;
+use flashwright_ftl::{MapPrefetchName, ScheduleName};
 use flashwright_host::Stack;
 use flashwright_ssd::keys::{self, Key, Kind};
 use flashwright_ssd::{Config, Controller, DriveConfig, Rate, Ssd};
@@ -16,6 +16,9 @@ fn in_force(key: &Key) -> Vec<String> {
     let set = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect();
     let parts: Vec<&str> = key.path.split('.').collect();
     match parts[..] {
+        ["ftl", "dftl", policy, _] if MapPrefetchName::ALL.iter().any(|known| known.listed().name == policy) => {
+            vec!["ftl.scheme=dftl".into(), format!("ftl.dftl.prefetch={policy}")]
+        }
         ["ftl", "dftl", policy, _] => vec!["ftl.scheme=dftl".into(), format!("ftl.dftl.replacement={policy}")],
         ["ftl", scheme, _] => vec![format!("ftl.scheme={scheme}"), "capacity.utilization=0.6".into()],
         ["gc", schedule, _] if ScheduleName::ALL.iter().any(|known| known.listed().name == schedule) => {

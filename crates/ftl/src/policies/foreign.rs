@@ -8,6 +8,7 @@
 //! the run. Foreign policies are not saved.
 
 use super::map_cache::MakeMapCache;
+use super::map_prefetch::MakeMapPrefetch;
 use super::placement::MakePlacement;
 use super::schedule::MakeSchedule;
 use super::victim::MakeVictim;
@@ -26,6 +27,8 @@ pub struct Foreign {
     pub placement: Option<Box<dyn MakePlacement>>,
     /// The entry that leaves a cached map.
     pub map_cache: Option<Box<dyn MakeMapCache>>,
+    /// The entries that are loaded into a cached map beside one that is asked for.
+    pub map_prefetch: Option<Box<dyn MakeMapPrefetch>>,
     /// The block whose data move for the sake of wear.
     pub wear: Option<Box<dyn MakeWear>>,
     /// When cleaning runs.
@@ -38,19 +41,20 @@ impl Foreign {
     /// The policies, a whole translation layer aside: what each decides, and its name.
     #[must_use]
     pub fn policies(&self) -> Vec<(&'static str, &str)> {
-        let Self { ftl: _, victim, placement, map_cache, wear, schedule, fault: _ } = self;
+        let Self { ftl: _, victim, placement, map_cache, map_prefetch, wear, schedule, fault: _ } = self;
         let all = [
             victim.as_deref().map(|maker| ("victim", maker.name())),
             placement.as_deref().map(|maker| ("placement", maker.name())),
-            map_cache.as_deref().map(|maker| (Self::MAP_CACHE, maker.name())),
+            map_cache.as_deref().map(|maker| (Self::OF_MAP_CACHE[0], maker.name())),
+            map_prefetch.as_deref().map(|maker| (Self::OF_MAP_CACHE[1], maker.name())),
             wear.as_deref().map(|maker| ("wear", maker.name())),
             schedule.as_deref().map(|maker| ("cleaning", maker.name())),
         ];
         all.into_iter().flatten().collect()
     }
 
-    /// What [`Foreign::map_cache`] decides, which only schemes with a cached map have.
-    pub const MAP_CACHE: &'static str = "replacement";
+    /// What [`Foreign::map_cache`] and [`Foreign::map_prefetch`] decide, which only schemes with a cached map have.
+    pub const OF_MAP_CACHE: [&'static str; 2] = ["replacement", "prefetch"];
 }
 
 /// Why a foreign policy could not continue; only the first reason is kept. All policies of a drive share one cell.

@@ -2,6 +2,7 @@
 
 pub mod foreign;
 pub mod map_cache;
+pub mod map_prefetch;
 pub mod placement;
 pub mod schedule;
 pub mod victim;

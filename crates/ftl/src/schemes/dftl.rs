@@ -12,7 +12,8 @@
 //!                  read the translation page of lpn, cache its entry
 //! ```
 //!
-//! A miss costs at most two reads and one write of translation pages, not counting cleaning. The spare area of
+//! A miss costs at most two reads and one write of translation pages, not counting cleaning, whatever is prefetched with it
+//! (`ahead.rs`; more with `prefetch-evicts = "any"`). The spare area of
 //! translation page t names `logical pages + t` as its owner. The whole table is written once when the drive is built,
 //! without being counted.
 //!
@@ -25,8 +26,9 @@
 //!
 //! Invariants: for each page the cached entry, else the stored one, names the valid copy; every translation page has
 //! one valid copy, at the place in the directory. RAM of this program: 4 bytes per logical page in addition to the 4.1
-//! bytes per physical page of the flash, and 24 bytes per cached entry.
+//! bytes per physical page of the flash, and 24 bytes per cached entry, 28 with a prefetch policy.
 
+mod ahead;
 mod cleaning;
 mod mapping;
 mod settings;
@@ -40,12 +42,14 @@ use crate::durable::{MountError, Scan, adopt_pages};
 use crate::plane::good_blocks;
 use crate::planes::{Planes, held_by_all};
 use crate::policies::map_cache::{ForeignMapCache, MapCache, MapCacheContext};
+use crate::policies::map_prefetch::{ForeignMapPrefetch, MapPrefetch};
 use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::{
     Cause, CleansInSteps, Flash, Ftl, Ghosts, InvalidateOrder, LpnRun, MapSize, MappingCache, OutOfSpace, Progress,
     SchemeFigures, VictimName, Violation,
 };
+use ahead::Prefetching;
 use cleaning::Listed;
 use flashwright_block::Nanos;
 use flashwright_nand::{BlockId, Geometry, Lpn, PlaneId, Ppn, prefetch};
@@ -68,6 +72,8 @@ pub struct Dftl {
     figures: Figures,
     /// Entries that recently left the cache, if requested.
     ghosts: Option<Ghosts>,
+    /// The policy that loads entries beside those that are asked for, if there is one.
+    prefetching: Option<Box<Prefetching>>,
     size_key: Option<SizeKey>,
     /// Which translation pages the current clean has listed.
     #[serde(skip)]
@@ -304,12 +310,22 @@ impl Dftl {
             }
             None => settings.replacement.build(&settings.replacements, made_for),
         };
-        let policy_groups = policy.groups();
+        let prefetch =
+            match context.foreign.and_then(|foreign| Some((foreign.map_prefetch.as_deref()?, &foreign.fault))) {
+                Some((maker, fault)) => {
+                    let rng = context.seed.stream("ftl.dftl.prefetch");
+                    Some(MapPrefetch::Foreign(ForeignMapPrefetch::new(maker, made_for, rng, fault.clone())))
+                }
+                None => settings.prefetch.map(|name| name.build(&settings.prefetches, made_for)),
+            };
+        let map = Mapping::new(context.logical_pages, entries_per_page, capacity, policy);
+        let pages = map.directory.len();
+        let policy_groups = map.policy.groups();
         // The first one is the paper's GC_threshold. A paused clean may have to open a block for each frontier.
         let kept_free = Self::kept_free(context, flash);
         let cleaner = Cleaner::new(context.gc.free_blocks_min.max(kept_free), kept_free, kept_free - 1);
         let mut scheme = Self {
-            map: Mapping::new(context.logical_pages, entries_per_page, capacity, policy),
+            map,
             planes: Planes::new(context, translation + 1, cleaner, flash),
             translation,
             invalidate: context.gc.invalidate,
@@ -319,6 +335,7 @@ impl Dftl {
             entry_bytes: context.ftl.entry_bytes,
             figures: Figures::default(),
             ghosts: None,
+            prefetching: prefetch.map(|policy| Box::new(Prefetching::new(policy, settings.prefetch_evicts, pages))),
             size_key: settings.size_key(),
             listed: Listed::default(),
         };
@@ -330,8 +347,10 @@ impl Dftl {
 impl Ftl for Dftl {
     #[inline]
     fn read(&mut self, run: LpnRun, flash: &mut Flash) {
+        self.begin_run();
+        let end = run.first.0 + run.pages;
         for lpn in run.iter() {
-            let (ppn, loaded) = match self.translate(lpn, flash) {
+            let (ppn, loaded) = match self.translate(lpn, end, flash) {
                 Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
                 Err(_) => self.consult(lpn, flash),
             };
@@ -346,6 +365,7 @@ impl Ftl for Dftl {
 
     #[inline]
     fn write(&mut self, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
+        self.begin_run();
         for lpn in run.iter() {
             self.write_page(lpn, run, flash)?;
         }
@@ -353,13 +373,15 @@ impl Ftl for Dftl {
     }
 
     fn trim(&mut self, run: LpnRun, flash: &mut Flash) {
+        self.begin_run();
+        let end = run.first.0 + run.pages;
         for lpn in run.iter() {
-            let slot = match self.translate(lpn, flash) {
+            let slot = match self.translate(lpn, end, flash) {
                 Ok((slot, _)) => slot,
                 Err(_) => {
                     self.consult(lpn, flash);
                     let slot = self.map.spare_slot();
-                    self.map.fill(slot, lpn.0);
+                    self.enter(slot, lpn.0);
                     slot
                 }
             };
@@ -393,6 +415,7 @@ impl Ftl for Dftl {
             }
         }
         self.map.audit(flash, violations);
+        self.prefetching.iter().for_each(|prefetching| prefetching.audit(&self.map, violations));
         let blocks = || (0..flash.geometry().blocks()).map(BlockId);
         let valid = flash.pages_valid_in_all();
         let expected = mapped + self.map.directory.len() as u64;
@@ -444,6 +467,7 @@ impl Ftl for Dftl {
 
     fn reset_figures(&mut self) {
         self.figures = Figures::default();
+        self.prefetching.iter_mut().for_each(|prefetching| prefetching.reset_figures());
         self.planes.cleaner.reset_figures();
         self.placement.reset_figures();
     }
@@ -511,22 +535,34 @@ impl Dftl {
         }
     }
 
-    /// The slot of the cached entry of `lpn`, which is loaded if necessary, and the mark of the read that loaded it.
+    /// A run begins.
     #[inline(always)]
-    fn translate(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+    fn begin_run(&mut self) {
+        if let Some(prefetching) = &mut self.prefetching {
+            prefetching.begin_run();
+        }
+    }
+
+    /// The slot of the cached entry of `lpn`, which is loaded if necessary, and the mark of the read in this run that loaded
+    /// it. The run ends before page `end`.
+    #[inline(always)]
+    fn translate(&mut self, lpn: Lpn, end: u32, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
         self.figures.cache.lookups += 1;
         match self.map.slot_of(lpn.0) {
-            NONE => self.load(lpn, flash),
+            NONE => self.load(lpn, end, flash),
             slot => {
                 self.figures.cache.hits += 1;
                 self.map.policy.touched(slot);
-                Ok((slot, 0))
+                Ok((slot, if self.prefetching.is_some() { self.found(slot) } else { 0 }))
             }
         }
     }
 
     /// Loads the entry of `lpn` from its translation page, after making room for it.
-    fn load(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+    fn load(&mut self, lpn: Lpn, end: u32, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+        if self.prefetching.is_some() {
+            return self.load_with_others(lpn, end - 1 - lpn.0, flash);
+        }
         let page = self.map.page_of(lpn.0);
         if self.map.cached() == self.map.capacity && self.ghosts.is_none() && !self.map.policy.groups() {
             return self.load_in_place(lpn, page, flash);
@@ -592,7 +628,7 @@ impl Dftl {
 
     #[inline(always)]
     fn write_page(&mut self, lpn: Lpn, run: LpnRun, flash: &mut Flash) -> Result<(), OutOfSpace> {
-        let (slot, loaded) = self.translate(lpn, flash)?;
+        let (slot, loaded) = self.translate(lpn, run.first.0 + run.pages, flash)?;
         let mapped = self.map.slots[slot as usize].ppn;
         let old = (mapped != NONE).then_some(Ppn(mapped));
         let stream = self.placement.host(lpn, old, run, flash);

@@ -198,7 +198,7 @@ pub trait BuildScheme: Sized {
     const LEVELS_WEAR: bool = false;
     /// Whether it uses a victim and a placement policy.
     const ASKS_POLICIES: bool = false;
-    /// Whether it keeps a part of its map in a cache, for `ftl.dftl.replacement`.
+    /// Whether it keeps a part of its map in a cache, for `ftl.dftl.replacement` and `ftl.dftl.prefetch`.
     const CACHES_MAP: bool = false;
     /// Whether it cleans in steps, as `gc.schedule` decides.
     const CLEANS_IN_STEPS: bool = false;

@@ -239,6 +239,13 @@ pub struct MappingCacheCounts {
     pub evictions: Option<u64>,
     /// Evicted entries that had to be written to flash. Null as `lookups`.
     pub dirty_evictions: Option<u64>,
+    /// Entries loaded beside those that were asked for (`ftl.dftl.prefetch`). Null as `lookups`.
+    pub prefetched: Option<u64>,
+    /// Entries of `prefetched` that were asked for before they left the cache. Null as `lookups`.
+    pub prefetched_used: Option<u64>,
+    /// `prefetched_used` over `prefetched`, 0 to 1: the accuracy of the prefetch policy. Null as `lookups`, and where nothing was
+    /// prefetched.
+    pub prefetch_accuracy: Option<f64>,
 }
 
 /// The RAM before the translation layer.

@@ -223,13 +223,16 @@ fn merges(merges: Merges) -> MergeCounts {
 }
 
 fn mapping_cache(cache: MappingCache) -> MappingCacheCounts {
-    let MappingCache { lookups, hits, evictions, dirty_evictions } = cache;
+    let MappingCache { lookups, hits, evictions, dirty_evictions, prefetched, prefetched_used } = cache;
     MappingCacheCounts {
         lookups: Some(lookups),
         hits: Some(hits),
         hit_ratio: ratio(hits, lookups),
         evictions: Some(evictions),
         dirty_evictions: Some(dirty_evictions),
+        prefetched: Some(prefetched),
+        prefetched_used: Some(prefetched_used),
+        prefetch_accuracy: ratio(prefetched_used, prefetched),
     }
 }
 

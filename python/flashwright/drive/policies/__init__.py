@@ -1,7 +1,7 @@
 """Policies written in Python that run inside the native simulator: one class, handed to the run.
 
 A victim policy says which block is cleaned, a placement policy which stream a page goes to, a buffer policy what
-leaves the drive's RAM, a replacement policy what leaves a cached map, a wear policy which data move, a schedule when
+leaves the drive's RAM, a replacement policy what leaves a cached map, a prefetch policy what enters it, a wear policy which data move, a schedule when
 cleaning runs, a translation layer all that the flash does. Each takes the place of the one that the drive's
 configuration names; all else stays native. The
 drive's tables come as NumPy arrays, so a choice among hundreds of blocks is a few array operations.
@@ -56,6 +56,7 @@ from flashwright.drive.policies.parts import (
     CleaningSchedule,
     MapCacheInfo,
     MapCachePolicy,
+    MapPrefetchPolicy,
     Occasion,
     PlaneInfo,
     ScheduleInfo,
@@ -76,6 +77,7 @@ __all__ = [
     "MapCacheInfo",
     "MapCachePolicy",
     "MapEntries",
+    "MapPrefetchPolicy",
     "Occasion",
     "PlacementPolicy",
     "PlaneInfo",

@@ -32,6 +32,7 @@ from flashwright.drive.policies.layer import TranslationLayer
 from flashwright.drive.policies.parts import (
     CleaningSchedule,
     MapCachePolicy,
+    MapPrefetchPolicy,
     ScoredMapCachePolicy,
     WearPolicy,
 )
@@ -57,6 +58,7 @@ _KINDS = (
     PlacementPolicy,
     BufferPolicy,
     MapCachePolicy,
+    MapPrefetchPolicy,
     ScoredMapCachePolicy,
     WearPolicy,
     CleaningSchedule,
@@ -400,6 +402,7 @@ class _Handed:
     cleans: bool
     reads: list[str] | None
     batch: int | None
+    told_of_pages: bool
     idle: bool
     one_at_a_time: bool
 
@@ -429,6 +432,10 @@ def handed(policies: Sequence[Given]) -> list[_Handed]:
             batch=getattr(policy, "batch", None)
             if issubclass(_class(policy), ScoredMapCachePolicy)
             else None,
+            told_of_pages=any(
+                getattr(_class(policy), name, None) is not getattr(MapPrefetchPolicy, name)
+                for name in ("page_came", "page_left")
+            ),
             idle=bool(getattr(policy, "idle", False)),
             one_at_a_time=bool(getattr(policy, "one_at_a_time", False)),
         )

@@ -1,4 +1,4 @@
-"""Smaller parts of a drive in Python: when it cleans, how it levels wear, what leaves a cached map."""
+"""Smaller parts of a drive in Python: when it cleans, how it levels wear, what leaves and enters a cached map."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = [
     "CleaningSchedule",
     "MapCacheInfo",
     "MapCachePolicy",
+    "MapPrefetchPolicy",
     "Occasion",
     "PlaneInfo",
     "ScheduleInfo",
@@ -184,7 +185,7 @@ class WearPolicy(Policy):
 
 @dataclass(frozen=True)
 class MapCacheInfo:
-    """What a replacement policy serves: the cached map of a drive.
+    """What a replacement or a prefetch policy serves: the cached map of a drive.
 
     Attributes
     ----------
@@ -333,3 +334,76 @@ class ScoredMapCachePolicy(Policy):
             A number for each entry.
         """
         raise NotImplementedError
+
+
+class MapPrefetchPolicy(Policy):
+    """Says which entries come into the cached map with one that was missed; in the place of ``ftl.dftl.prefetch``.
+
+    The translation page of the missing entry is read anyhow, so what is loaded of it costs no read. It costs room: other
+    entries leave, which may have to be written. By ``ftl.dftl.prefetch-evicts`` those that leave at a miss are of one
+    translation page and need one write at most; then fewer entries come in than the policy names, the nearest first. An
+    entry that is cached stays as it is. There is one instance a drive, under dftl.
+
+    Examples
+    --------
+    The rest of the request, as with ``ftl.dftl.prefetch = "request"``:
+
+    >>> class Request(MapPrefetchPolicy):
+    ...     def prefetch(self, lpn, rest, after, cached_before):
+    ...         return min(rest, after)
+    """
+
+    key = "ftl.dftl.prefetch"
+    _asks = ("prefetch",)
+    _info = MapCacheInfo
+
+    def begin(self, cache: MapCacheInfo) -> None:
+        """Get ready for an empty cache; called once, when the drive is built.
+
+        Parameters
+        ----------
+        cache : MapCacheInfo
+            What this instance serves.
+        """
+
+    def prefetch(
+        self, lpn: int, rest: int, after: int, cached_before: int
+    ) -> SupportsIndex | tuple[SupportsIndex, SupportsIndex]:
+        """Name the entries that are loaded beside one that was missed.
+
+        Parameters
+        ----------
+        lpn : int
+            The logical page whose entry is missing. Its place in the translation page is ``lpn % entries_per_page``.
+        rest : int
+            Pages of the request after it.
+        after : int
+            Entries of its translation page after it.
+        cached_before : int
+            Cached entries of its translation page that directly precede it, without a gap.
+
+        Returns
+        -------
+        int or pair of int
+            How many of those after it, 0 to ``after``; in a pair also how many of those before it, 0 to
+            ``lpn % entries_per_page``.
+        """
+        raise NotImplementedError
+
+    def page_came(self, page: int) -> None:
+        """Take note that a translation page has its first entry in the cache. Called only for a class that has it.
+
+        Parameters
+        ----------
+        page : int
+            The translation page.
+        """
+
+    def page_left(self, page: int) -> None:
+        """Take note that the last entry of a translation page left the cache. Called only for a class that has it.
+
+        Parameters
+        ----------
+        page : int
+            The translation page.
+        """

@@ -129,6 +129,7 @@ impl Mapping {
     /// Loads the entry of `lpn` from its translation page into an empty slot.
     #[inline(always)]
     pub fn fill(&mut self, slot: u32, lpn: u32) {
+        debug_assert!(self.slot_of(lpn) == NONE, "an entry loaded twice");
         let stored = std::mem::replace(&mut self.table[lpn as usize], CACHED | slot);
         let loaded = Slot { lpn, ppn: stored, epoch: CLEAN };
         match self.slots.get_mut(slot as usize) {

@@ -1,6 +1,8 @@
 //! Settings of the demand-based scheme, and the sizes derived from them.
 
 use crate::policies::map_cache::{MapCacheName, MapCacheSettings};
+use crate::policies::map_prefetch::{MapPrefetchName, MapPrefetchSettings, PrefetchEvicts};
+use crate::settings::{NamedOrNone, named_or_none};
 use flashwright_block::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,6 +54,16 @@ pub struct DftlSettings {
     /// Settings of the replacement policies, each in a table named after it.
     #[serde(flatten)]
     pub replacements: MapCacheSettings,
+    /// Which entries of the same translation page are loaded with one that is not in the cache: they cost no read, but room. With
+    /// `"none"` each entry is loaded when it is asked for.
+    #[serde(with = "named_or_none")]
+    #[schemars(with = "NamedOrNone<MapPrefetchName>")]
+    pub prefetch: Option<MapPrefetchName>,
+    /// Which entries may leave for prefetched ones.
+    pub prefetch_evicts: PrefetchEvicts,
+    /// Settings of the prefetch policies, each in a table named after it.
+    #[serde(flatten)]
+    pub prefetches: MapPrefetchSettings,
 }
 
 impl Default for DftlSettings {
@@ -64,6 +76,9 @@ impl Default for DftlSettings {
             same_page_read: SamePageRead::Separate,
             replacement: MapCacheName::SegmentedLru,
             replacements: MapCacheSettings::default(),
+            prefetch: None,
+            prefetch_evicts: PrefetchEvicts::default(),
+            prefetches: MapPrefetchSettings::default(),
         }
     }
 }

@@ -42,7 +42,8 @@ impl Mapping {
 
 impl ServesRam for Dftl {
     fn fetch(&mut self, lpn: Lpn, cause: Cause, flash: &mut Flash) -> Option<Ppn> {
-        let (ppn, loaded) = match self.translate(lpn, flash) {
+        self.begin_run();
+        let (ppn, loaded) = match self.translate(lpn, lpn.0 + 1, flash) {
             Ok((slot, loaded)) => (self.map.slots[slot as usize].ppn, loaded),
             Err(_) => self.consult(lpn, flash),
         };
@@ -115,6 +116,9 @@ impl Dftl {
     fn let_go(&mut self, slot: u32) {
         let lpn = self.map.release(slot);
         self.figures.cache.evictions += 1;
+        if let Some(prefetching) = &mut self.prefetching {
+            prefetching.left(self.map.page_of(lpn));
+        }
         if let Some(ghosts) = &mut self.ghosts {
             ghosts.push(lpn);
         }
@@ -178,11 +182,14 @@ impl Dftl {
                         read_of = page;
                     }
                     let slot = self.map.spare_slot();
-                    self.map.fill(slot, lpn.0);
+                    self.enter(slot, lpn.0);
                 }
                 slot => {
                     self.figures.cache.hits += 1;
                     self.map.policy.touched(slot);
+                    if self.prefetching.is_some() {
+                        self.found(slot);
+                    }
                 }
             }
         }
