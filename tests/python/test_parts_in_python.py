@@ -21,6 +21,7 @@ from flashwright.drive.policies import (
     MapCacheInfo,
     MapCachePolicy,
     MapEntries,
+    MapPrefetchPolicy,
     Occasion,
     PlaneWear,
     ScheduleInfo,
@@ -101,6 +102,37 @@ class Lfu(ScoredMapCachePolicy):
 
     def score(self, entries: MapEntries) -> Scores:
         return -np.minimum(entries.uses, 254)  # where the native one ends to count
+
+
+class Request(MapPrefetchPolicy):
+    """The rest of the request, or a share of it."""
+
+    def __init__(self, share: float = 1.0) -> None:
+        self.share = share
+
+    def prefetch(self, lpn: int, rest: int, after: int, cached_before: int) -> int:
+        return min(int(rest * self.share), after)
+
+
+class Selective(MapPrefetchPolicy):
+    threshold = 3
+
+    def begin(self, cache: MapCacheInfo) -> None:
+        self.change, self.is_on = 0, False
+
+    def page_came(self, page: int) -> None:
+        self._changed(1)
+
+    def page_left(self, page: int) -> None:
+        self._changed(-1)
+
+    def _changed(self, by: int) -> None:
+        self.change += by
+        if abs(self.change) == self.threshold:
+            self.is_on, self.change = self.change < 0, 0
+
+    def prefetch(self, lpn: int, rest: int, after: int, cached_before: int) -> tuple[int, int]:
+        return (min(cached_before, after) if self.is_on else 0), 0
 
 
 class Oldest(BufferPolicy):
@@ -190,6 +222,8 @@ TWINS: list[tuple[Given, dict[str, object], Ssd]] = [
     (ScoredLru, {"ftl.dftl.replacement": "lru"}, DFTL.with_({"ftl.dftl.batch-on-evict": False})),
     (ScoredLruByOne, {"ftl.dftl.replacement": "lru"}, DFTL),
     (Lfu, {"ftl.dftl.replacement": "lfu"}, DFTL),
+    (Request(), {"ftl.dftl.prefetch": "request"}, DFTL),
+    (Selective, {"ftl.dftl.prefetch": "selective"}, DFTL),
     (Threshold(1), WEAR, FULL),
     (Threshold(1), WEAR, DFTL),
     (Preemptive, {"gc.schedule": "preemptive"}, FULL),
@@ -201,7 +235,7 @@ TWINS: list[tuple[Given, dict[str, object], Ssd]] = [
 
 def equal(own: RunResult, native: RunResult) -> None:
     assert own.json["digest"] == native.json["digest"]
-    for figures in ("host", "flash", "gc", "response_time_ns", "wear", "scheme"):
+    for figures in ("host", "flash", "gc", "response_time_ns", "wear", "scheme", "mapping_cache"):
         assert own.json[figures] == native.json[figures], figures
     assert np.array_equal(own.erases_per_block, native.erases_per_block)
 
@@ -229,6 +263,64 @@ def test_a_part_equals_its_native_twin(
     equal(own, ssd.with_(native).play(workload, **play))
     if used["key"] == "wear.policy":
         assert figures["flash"]["erases"]["wear"] > 0
+
+
+@pytest.mark.parametrize(
+    ("replacement", "evicts"), [("lru", "any"), ("lru", "one-page"), ("grouped", "any")]
+)
+@pytest.mark.parametrize(
+    ("policy", "native"),
+    [(Request(), "request"), (Selective, "selective")],
+)
+def test_what_is_prefetched_equals_the_native_twin(
+    policy: Given, native: str, replacement: str, evicts: str
+) -> None:
+    """Streams and random pages in turn, of requests of several pages; behind RAM too, which asks page by page."""
+    keys = {"ftl.dftl.replacement": replacement, "ftl.dftl.prefetch-evicts": evicts}
+    ram = {"ram.size": "1 MiB", "ram.manager": "lru"}
+    for more in ({}, ram):
+        ssd = DFTL.with_({**keys, **more})
+        for workload in ("sequential:write=0.5,size=16KiB", "uniform:write=0.5,size=32KiB"):
+            play: dict[str, Any] = {
+                "requests": 1_500,
+                "depth": 4,
+                "verify": True,
+                "audit_every": 500,
+            }
+            own = ssd.play(workload, policies=[policy], **play)
+            equal(own, ssd.with_({"ftl.dftl.prefetch": native}).play(workload, **play))
+            cache: Any = own.json["mapping_cache"]
+            assert 0 <= cache["prefetched_used"] <= cache["prefetched"]
+            if workload.startswith("sequential") and not more:
+                assert cache["prefetched"] > 500
+                assert cache["prefetch_accuracy"] > 0.9
+
+
+def test_the_rest_of_a_request_costs_one_lookup_a_translation_page() -> None:
+    """Requests of 4 pages that begin at multiples of 4: one miss each, so 3 of 4 lookups hit."""
+    ssd = DFTL.precondition("sequential").with_({"ftl.dftl.prefetch": "request"})
+    run: Any = ssd.play("sequential:write=0,size=16KiB", requests=4_000, verify=True).json
+    cache = run["mapping_cache"]
+    assert (cache["hit_ratio"], cache["prefetched"]) == (0.75, 12_000)
+    assert cache["prefetch_accuracy"] == 1.0
+    none: Any = ssd.with_({"ftl.dftl.prefetch": "none"}).play(
+        "sequential:write=0,size=16KiB", requests=4_000
+    )
+    assert none.json["mapping_cache"]["hit_ratio"] == 0.0
+    assert none.json["mapping_cache"]["prefetch_accuracy"] is None
+    times = [each["response_time_ns"]["all"]["mean"] for each in (run, none.json)]
+    assert times[0] < times[1]
+
+
+def test_classes_that_ignore_pages_are_not_told_of_them() -> None:
+    calls = []
+    for policy in (Request(), Selective):
+        ssd = DFTL.precondition("empty")
+        run: Any = ssd.play(WORKLOADS[1], requests=3_000, policies=[policy]).json
+        misses = run["mapping_cache"]["lookups"] - run["mapping_cache"]["hits"]
+        calls.append((run["policies"][0]["calls"], misses))
+    assert calls[0][0] == calls[0][1]
+    assert calls[1][0] > calls[1][1]
 
 
 def test_ties_of_scores_go_to_the_block_sealed_first() -> None:
@@ -319,7 +411,11 @@ def test_parts_draw_by_the_seed() -> None:
             super().begin(plane)
             drawn.append(int(self.rng.integers(2**60)))
 
-    for policy, instances in ((Draws, 1), (DrawsToo, 8)):
+    class DrawsAhead(Request):
+        def begin(self, cache: MapCacheInfo) -> None:
+            drawn.append(int(self.rng.integers(2**60)))
+
+    for policy, instances in ((Draws, 1), (DrawsToo, 8), (DrawsAhead, 1)):
 
         def draws(seed: int, policy: Given = policy) -> list[int]:
             drawn.clear()
@@ -354,6 +450,54 @@ def test_compared_and_on_the_command_line(command: Cli, tmp_path: Path) -> None:
     ).json
     native, own = told["runs"]
     assert native["digest"] == own["digest"] and native["flash"] == own["flash"]
+
+
+def test_a_prefetch_is_compared_and_swept(command: Cli, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from flashwright.drive.policies import MapPrefetchPolicy\n\n\n"
+        "class Request(MapPrefetchPolicy):\n"
+        "    def __init__(self, share=1.0):\n"
+        "        self.share = share\n\n"
+        "    def prefetch(self, lpn, rest, after, cached_before):\n"
+        "        return min(int(rest * self.share), after)\n"
+    )
+    drive = ("default", "--set", "geometry.blocks-per-plane=32", "--precondition", "random")
+    dftl = (
+        "--set",
+        "capacity.utilization=0.8",
+        "--set",
+        "ftl.scheme=dftl",
+        "--set",
+        "ftl.dftl.cmt-entries=256",
+    )
+    load = ("--workload", "uniform:write=0.5,size=32KiB", "--requests", "2000")
+    own = f"{mine}:Request(share=1.0)"
+    told = command(
+        "compare",
+        *drive,
+        *dftl,
+        *load,
+        "--vary",
+        f"ftl.dftl.prefetch=none,request,{own}",
+        "--json",
+        "-",
+    ).json
+    none, native, python = told["runs"]
+    assert native["digest"] == python["digest"] != none["digest"]
+    assert python["config"]["ftl"]["dftl"]["prefetch"] == "python:Request"
+    page = command("simulate", *drive, *dftl, *load, "--policy", f"{mine}:Request(share=0.5)").out
+    assert "entries prefetched, " in page
+    file = tmp_path / "prefetch.toml"
+    file.write_text(
+        'drive = "default"\nprecondition = "random"\nworkload = "uniform:write=0.5,size=32KiB"\n'
+        'requests = 2_000\nseeds = 1\n[set]\ngeometry.blocks-per-plane = 32\nftl.scheme = "dftl"\n'
+        f'capacity.utilization = 0.8\nftl.dftl.cmt-entries = 256\n[grid]\nftl.dftl.prefetch = ["request", "{own}"]\n'
+    )
+    found = Sweep.from_toml(file).run(tmp_path / "points", jobs=2)
+    figures: list[Any] = [found.figures_of(nth) for nth in range(2)]
+    assert found.failures == []
+    assert figures[0]["digest"] == figures[1]["digest"] == native["digest"]
 
 
 def test_parts_in_a_sweep(tmp_path: Path) -> None:
@@ -420,6 +564,29 @@ def answers(base: type[Any], method: str, answer: object) -> Given:
         (answers(Lru, "evict", 256), DFTL, "evict answered slot 256, which is empty; expected one"),
         (answers(Lru, "evict", None), DFTL, "evict answered None, expected a slot with an entry"),
         (answers(Lru, "used", lambda slot: {}[slot]), DFTL, "used raised KeyError"),
+        (
+            answers(Request, "prefetch", -1),
+            DFTL,
+            "prefetch answered -1 entries after it, expected 0 to ",
+        ),
+        (
+            answers(Request, "prefetch", lambda lpn, rest, after, cached_before: after + 1),
+            DFTL,
+            "which its translation page has there",
+        ),
+        (
+            answers(Request, "prefetch", (0, 2**40)),
+            DFTL,
+            "prefetch answered 1099511627776 entries before it, expected 0 to ",
+        ),
+        (
+            answers(Request, "prefetch", (1, 2, 3)),
+            DFTL,
+            "prefetch answered (1, 2, 3) (tuple), expected how many entries after it, or a pair",
+        ),
+        (answers(Request, "prefetch", None), DFTL, "prefetch answered None, expected how many"),
+        (answers(Request, "prefetch", lambda *_: {}[0]), DFTL, "prefetch raised KeyError"),
+        (answers(Selective, "page_left", lambda page: {}[0]), DFTL, "page_left raised KeyError"),
         (answers(ScoredLru, "score", 3), DFTL, "score answered 3 (int), expected an array of"),
         (
             answers(ScoredLru, "score", lambda entries: entries.age[1:].copy()),
@@ -457,14 +624,21 @@ def test_answers_that_cannot_be(policy: Given, ssd: Ssd, said: str) -> None:
 
 
 def test_drives_that_have_no_place_for_a_part() -> None:
-    for policy, kind in ((Lru, "replacement"), (Threshold, "wear"), (RateLimited, "cleaning")):
+    kinds = (
+        (Lru, "replacement"),
+        (Request, "prefetch"),
+        (Threshold, "wear"),
+        (RateLimited, "cleaning"),
+    )
+    for policy, kind in kinds:
         ssd = SMALL.with_({"ftl.scheme": "fast"})
         with pytest.raises(ConfigError, match=rf"fast., which asks no {kind} policy"):
             ssd.play("uniform", policies=[policy])
-    with pytest.raises(
-        ConfigError, match=r"page., which asks no replacement policy.*; expected dftl"
-    ):
-        SMALL.play("uniform", policies=[Lru])
+    for policy, kind in kinds[:2]:
+        with pytest.raises(
+            ConfigError, match=rf"page., which asks no {kind} policy.*; expected dftl"
+        ):
+            SMALL.play("uniform", policies=[policy])
     with pytest.raises(ConfigError, match=r"python:Preemptive.*depends on time"):
         SMALL.with_({"timing.model": "none"}).play("uniform", policies=[Preemptive])
     with pytest.raises(PolicyError, match=r"batch: found -1, expected 0 or more"):

@@ -285,6 +285,13 @@ class MappingCache(TypedDict):
     """Entries evicted from the cache. Null as `lookups`."""
     dirty_evictions: int | None
     """Evicted entries that had to be written to flash. Null as `lookups`."""
+    prefetched: int | None
+    """Entries loaded beside those that were asked for (`ftl.dftl.prefetch`). Null as `lookups`."""
+    prefetched_used: int | None
+    """Entries of `prefetched` that were asked for before they left the cache. Null as `lookups`."""
+    prefetch_accuracy: float | None
+    """`prefetched_used` over `prefetched`, 0 to 1: the accuracy of the prefetch policy. Null as `lookups`, and
+    where nothing was prefetched."""
 
 
 class Buffer(TypedDict):

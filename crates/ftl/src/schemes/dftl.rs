@@ -12,8 +12,8 @@
 //!                  read the translation page of lpn, cache its entry
 //! ```
 //!
-//! A miss costs at most two reads and one write of translation pages, not counting cleaning, whatever is prefetched with it
-//! (`ahead.rs`; more with `prefetch-evicts = "any"`). The spare area of
+//! A miss costs at most two reads and one write of translation pages, not counting cleaning. What is prefetched with it
+//! (`ahead.rs`) may cost more of them, but not with `prefetch-evicts = "one-page"`. The spare area of
 //! translation page t names `logical pages + t` as its owner. The whole table is written once when the drive is built,
 //! without being counted.
 //!

@@ -124,6 +124,7 @@ def _comparison(table_ram: bool) -> list[_Figure]:
         *columns,
         figure("size to drive", 72, units.size, _size_to_drive, always=False),
         figure("hit ratio", 82, units.share, "mapping_cache/hit_ratio", always=False),
+        figure("prefetch used", 69, units.share, "mapping_cache/prefetch_accuracy", always=False),
         figure("write hits", 71, units.share, "buffer/write_hit_ratio", always=False),
         figure(
             "pages/destage",

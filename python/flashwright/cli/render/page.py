@@ -328,12 +328,11 @@ def _figures(result: RunResult) -> RenderableType:
         rows.append(("merges", ", ".join(merges)))
     if j["mapping_cache"]["lookups"] is not None:
         cache = j["mapping_cache"]
-        rows.append(
-            (
-                "mapping cache",
-                f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found",
-            )
-        )
+        found = f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found"
+        if cache["prefetched"]:
+            used = units.share(cache["prefetch_accuracy"])
+            found += f", {units.count(cache['prefetched'])} entries prefetched, {used} of them used"
+        rows.append(("mapping cache", found))
     rows += _handles(j["handles"])
     if j["zones"] is not None:
         rows += _zones(j["zones"])

@@ -176,6 +176,13 @@ ALL_FIGURES = (
     Figure("Mapping cache: look-ups", "mapping_cache.lookups"),
     Figure("Mapping cache: hit ratio", "mapping_cache.hit_ratio", text.share, "higher"),
     Figure("Mapping cache: dirty evictions", "mapping_cache.dirty_evictions", text.count, "lower"),
+    Figure("Mapping cache: entries prefetched", "mapping_cache.prefetched"),
+    Figure(
+        "Mapping cache: share of them used",
+        "mapping_cache.prefetch_accuracy",
+        text.share,
+        "higher",
+    ),
     Figure("Buffer: write hits", "buffer.write_hits", text.count, "higher"),
     Figure("Buffer: share of writes that hit", "buffer.write_hit_ratio", text.share, "higher"),
     Figure("Buffer: read hits", "buffer.read_hits", text.count, "higher"),

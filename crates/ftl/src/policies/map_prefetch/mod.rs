@@ -59,12 +59,13 @@ pub struct Around {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrefetchEvicts {
-    /// All that leave at a miss are of one translation page, and at most one write is needed for them (as in TPFTL). If the
-    /// replacement policy names another page next, fewer entries are prefetched.
-    #[default]
-    OnePage,
     /// Whatever the replacement policy names.
+    #[default]
     Any,
+    /// All that leave at a miss are of one translation page, and at most one write is needed for them (TPFTL's rule). Where the
+    /// replacement policy names an entry of another page next, fewer entries are prefetched: seldom if it keeps those of a page
+    /// together, soon if it does not.
+    OnePage,
 }
 
 /// Chooses the entries that are loaded beside a missing one.

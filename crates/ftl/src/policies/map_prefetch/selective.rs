@@ -10,13 +10,14 @@
 //!   on, a miss: as many entries follow it in as cached ones directly precede it, within its translation page
 //! ```
 //!
-//! As published: the counter, the threshold of 3, the length, the limits to one translation page that is read and to one whose
-//! entries leave. The paper was not at hand: these rules are those that two later implementations state and agree on (WiscSee, with
-//! answers of the paper's authors; the TPFTL of LearnedFTL's simulator, which leaves the counter out).
+//! As published: the counter, the threshold of 3, the length, its end at the end of the translation page. The paper was not at hand:
+//! these rules are those of two later implementations (WiscSee, which quotes answers of the paper's authors; the TPFTL of LearnedFTL's
+//! simulator, which has the same length and no counter).
 //!
-//! Ours: TPFTL keeps entries in two lists, of translation pages by hotness and of entries within them, and takes from the coldest
-//! page. Here any replacement policy names the entries that leave, so "one page" is that of the first of them, and prefetched entries
-//! enter as any other, the nearest last. It begins off. TPFTL loads the rest of a request too: `with-request`.
+//! Ours: any replacement policy names the entries that leave. TPFTL keeps translation pages in the order of their hotness and takes
+//! entries of the coldest alone, so that a prefetch causes one write at most; `prefetch-evicts = "one-page"` keeps that limit, where
+//! the page is that of the first entry that leaves. Prefetched entries enter as any other, the nearest last. It begins off. TPFTL
+//! loads the rest of a request too: `with-request`.
 //!
 //! O(length) for each miss. State: 8 bytes.
 
