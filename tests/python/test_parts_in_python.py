@@ -276,7 +276,11 @@ def test_what_is_prefetched_equals_the_native_twin(
     policy: Given, native: str, replacement: str, evicts: str
 ) -> None:
     """Streams and random pages in turn, of requests of several pages; behind RAM too, which asks page by page."""
-    keys = {"ftl.dftl.replacement": replacement, "ftl.dftl.prefetch-evicts": evicts}
+    keys = {
+        "ftl.dftl.replacement": replacement,
+        "ftl.dftl.prefetch-evicts": evicts,
+        "ftl.entry-bytes": 16,
+    }
     ram = {"ram.size": "1 MiB", "ram.manager": "lru"}
     for more in ({}, ram):
         ssd = DFTL.with_({**keys, **more})

@@ -1,10 +1,10 @@
 """Policies written in Python that run inside the native simulator: one class, handed to the run.
 
 A victim policy says which block is cleaned, a placement policy which stream a page goes to, a buffer policy what
-leaves the drive's RAM, a replacement policy what leaves a cached map, a prefetch policy what enters it, a wear policy which data move, a schedule when
-cleaning runs, a translation layer all that the flash does. Each takes the place of the one that the drive's
-configuration names; all else stays native. The
-drive's tables come as NumPy arrays, so a choice among hundreds of blocks is a few array operations.
+leaves the drive's RAM, a replacement policy what leaves a cached map, a prefetch policy what enters it with an entry
+that was missed, a wear policy which data move, a schedule when cleaning runs, a translation layer all that the flash
+does. Each takes the place of the one that the drive's configuration names; all else stays native. The drive's tables
+come as NumPy arrays, so a choice among hundreds of blocks is a few array operations.
 
 Examples
 --------
