@@ -589,8 +589,8 @@ def answers(base: type[Any], method: str, answer: object) -> Given:
             "prefetch answered (1, 2, 3) (tuple), expected how many entries after it, or a pair",
         ),
         (answers(Request, "prefetch", None), DFTL, "prefetch answered None, expected how many"),
-        (answers(Request, "prefetch", lambda *_: {}[0]), DFTL, "prefetch raised KeyError"),
-        (answers(Selective, "page_left", lambda page: {}[0]), DFTL, "page_left raised KeyError"),
+        (answers(Request, "prefetch", lambda lpn, *_: {}[lpn]), DFTL, "prefetch raised KeyError"),
+        (answers(Selective, "page_left", lambda page: {}[page]), DFTL, "page_left raised KeyError"),
         (answers(ScoredLru, "score", 3), DFTL, "score answered 3 (int), expected an array of"),
         (
             answers(ScoredLru, "score", lambda entries: entries.age[1:].copy()),

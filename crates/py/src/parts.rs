@@ -13,6 +13,7 @@ use flashwright_ftl::policies::schedule::{
 };
 use flashwright_ftl::policies::wear::{LevelWear, MakeWear, WearContext, WornBlocks};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::sync::Mutex;
 
 impl MakeSchedule for Maker {
@@ -314,8 +315,11 @@ impl PrefetchEntries for Prefetch {
         let told = (miss.lpn, miss.rest, miss.after, miss.cached_before());
         Python::attach(|py| {
             let answer = self.0.shared.ask(py, method, told)?;
-            if let Ok((after, before)) = answer.extract::<(i64, i64)>() {
-                return Ok((after, before));
+            // Asked first, since it would take longer to fail to extract a pair from a number.
+            if answer.is_instance_of::<PyTuple>()
+                && let Ok(pair) = answer.extract()
+            {
+                return Ok(pair);
             }
             Ok((number(&answer, "prefetch", "how many entries after it, or a pair: after it, and before it")?, 0))
         })

@@ -330,8 +330,10 @@ def _figures(result: RunResult) -> RenderableType:
         cache = j["mapping_cache"]
         found = f"{units.share(cache['hit_ratio'])} of {units.count(cache['lookups'])} found"
         if cache["prefetched"]:
-            used = units.share(cache["prefetch_accuracy"])
-            found += f", {units.count(cache['prefetched'])} entries prefetched, {used} of them used"
+            found += (
+                f", {units.count(cache['prefetched'])} entries prefetched, "
+                f"{units.share(cache['prefetch_accuracy'])} of them used"
+            )
         rows.append(("mapping cache", found))
     rows += _handles(j["handles"])
     if j["zones"] is not None:

@@ -339,10 +339,10 @@ class ScoredMapCachePolicy(Policy):
 class MapPrefetchPolicy(Policy):
     """Says which entries come into the cached map with one that was missed; in the place of ``ftl.dftl.prefetch``.
 
-    The translation page of the missing entry is read anyhow, so what is loaded of it costs no read. It costs room: other
-    entries leave, which may have to be written. Where ``ftl.dftl.prefetch-evicts`` limits that, or the cache is small,
-    fewer entries come in than the policy names, the nearest first. An entry that is cached stays as it is. There is one
-    instance a drive, under dftl.
+    The translation page of the missing entry is read anyhow, so what is loaded of it costs no read. It costs room:
+    other entries leave, which may have to be written. Where ``ftl.dftl.prefetch-evicts`` limits that, or the cache is
+    small, fewer entries come in than the policy names, the nearest first. An entry that is cached stays as it is.
+    There is one instance a drive, under dftl.
 
     Examples
     --------
