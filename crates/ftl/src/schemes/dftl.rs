@@ -74,6 +74,8 @@ pub struct Dftl {
     ghosts: Option<Ghosts>,
     /// The policy that loads entries beside those that are asked for, if there is one.
     prefetching: Option<Box<Prefetching>>,
+    /// Whether a miss in a full cache exchanges one entry for another: without ghosts, groups and prefetching.
+    exchanges: bool,
     size_key: Option<SizeKey>,
     /// Which translation pages the current clean has listed.
     #[serde(skip)]
@@ -335,6 +337,7 @@ impl Dftl {
             entry_bytes: context.ftl.entry_bytes,
             figures: Figures::default(),
             ghosts: None,
+            exchanges: !policy_groups && prefetch.is_none(),
             prefetching: prefetch.map(|policy| Box::new(Prefetching::new(policy, settings.prefetch_evicts, pages))),
             size_key: settings.size_key(),
             listed: Listed::default(),
@@ -560,13 +563,20 @@ impl Dftl {
 
     /// Loads the entry of `lpn` from its translation page, after making room for it.
     fn load(&mut self, lpn: Lpn, end: u32, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+        if self.exchanges && self.map.cached() == self.map.capacity {
+            self.load_in_place(lpn, flash)
+        } else {
+            self.load_beside(lpn, end, flash)
+        }
+    }
+
+    /// As [`Dftl::load`], into an empty slot.
+    #[inline(never)]
+    fn load_beside(&mut self, lpn: Lpn, end: u32, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
         if self.prefetching.is_some() {
             return self.load_with_others(lpn, end - 1 - lpn.0, flash);
         }
         let page = self.map.page_of(lpn.0);
-        if self.map.cached() == self.map.capacity && self.ghosts.is_none() && !self.map.policy.groups() {
-            return self.load_in_place(lpn, page, flash);
-        }
         if let Some(ghosts) = &mut self.ghosts {
             ghosts.wanted(lpn.0);
         }
@@ -583,7 +593,8 @@ impl Dftl {
 
     /// As [`Dftl::load`] into a full cache: one entry leaves, and its slot takes the new one.
     #[inline(always)]
-    fn load_in_place(&mut self, lpn: Lpn, page: u32, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+    fn load_in_place(&mut self, lpn: Lpn, flash: &mut Flash) -> Result<(u32, u32), OutOfSpace> {
+        let page = self.map.page_of(lpn.0);
         let slot = self.map.victim().expect("a full cache has a victim");
         let shared = if self.map.is_dirty(slot) { self.write_back(slot, page, flash)? } else { None };
         self.figures.cache.evictions += 1;

@@ -73,6 +73,7 @@ impl ServesRam for Dftl {
             self.planes.watch_fewest(flash);
         }
         self.ghosts = (watch.map_ghosts > 0).then(|| Ghosts::new(watch.map_ghosts));
+        self.exchanges &= self.ghosts.is_none();
     }
 
     fn reclaimable_pages(&self, flash: &Flash) -> Option<u32> {
