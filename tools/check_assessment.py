@@ -220,11 +220,12 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
         )
     config = evidence.runs[PRESENT]["config"]
     unit = page_bytes(config)
-    odd = ((first % unit != 0) | ((first + size) % unit != 0))[moves]
+    odd = (first % unit != 0) | ((first + size) % unit != 0)
+    parts = " and ".join(f"# of the {name}" for name, which in means if which.any())
     facts["alignment"] = Fact(
         "begin and end requests at multiples of #: a write of part of a clustered page makes the drive read and write "
-        "the whole [the drive's description]; # of the requests are not aligned",
-        (unit, odd.mean()),
+        f"the whole [the drive's description]; {parts} are not aligned",
+        (unit, *(odd[which].mean() for _, which in means if which.any())),
     )
     facts["written a day"] = Fact("# a day, at the recorded pace", facts["a day"].numbers[:1])
     return facts
@@ -292,7 +293,12 @@ def life_fact(evidence: Evidence, per_day: float) -> Fact:
 def change(before: float, after: float) -> tuple[str, tuple[float, ...]]:
     """How a change of a time is told."""
     share = after / before - 1
-    return ("no change", ()) if abs(share) < 0.005 else ("#", (share,))
+    if abs(share) < 0.005:
+        return "no change", ()
+    if not 0.1 < after / before < 10:
+        ratio = max(after, before) / min(after, before)
+        return f"# times {'longer' if share > 0 else 'shorter'}", (ratio,)
+    return "#", (share,)
 
 
 def of_reads(run: Mapping[str, Any], percentile: str) -> float:
@@ -310,14 +316,22 @@ def reads_facts(evidence: Evidence) -> dict[str, Fact]:
     run = evidence.runs[PRESENT]
     width = 1.96 * (0.999 * 0.001 / len(evidence.reads_ns)) ** 0.5
     ends = [evidence.percentile(share) for share in (0.999 - width, min(0.999 + width, 1.0))]
+    # Where both ends are shown alike, which differences within a class may do, they are left out.
+    said = next(
+        line["text"]
+        for part in evidence.document["answer"]
+        for line in part["lines"]
+        if (part["part"], line["topic"]) == ("Reads", "response")
+    )
+    is_alike = "if reads were independent" not in said and ends[1] <= ends[0] * (1 + CLASS_WIDTH)
     facts = {
         "response": Fact(
-            "p99 #, p99.9 # (# to # if reads were independent), at the recorded pace on the model; half of the reads "
-            "take up to #",
+            f"p99 #, p99.9 #{'' if is_alike else ' (# to # if reads were independent)'}, at the recorded pace on the "
+            "model; half of the reads take up to #",
             (
                 evidence.percentile(0.99),
                 evidence.percentile(0.999),
-                *ends,
+                *(() if is_alike else ends),
                 evidence.percentile(0.5),
             ),
             CLASS_WIDTH,
@@ -357,16 +371,23 @@ def gain(evidence: Evidence, other: str, names: tuple[str, str], *, is_advised: 
     """What a setting changes."""
     pair = [evidence.runs[PRESENT], evidence.runs[other]]
     before, after = pair if is_advised else pair[::-1]
-    parts, numbers = [], []
+    parts: list[str] = []
+    numbers: list[float] = []
     shown = [each["write_amplification"] for each in (before, after)]
     if f"{shown[0]:.3f}" != f"{shown[1]:.3f}":
         parts.append(f"write amplification # {names[0]}, # {names[1]}")
         numbers += shown
-    for name, key in (("p99", "p99"), ("p99.9", "p99_9")):
-        times = of_reads(before, key), of_reads(after, key)
-        told, share = change(*times)
-        parts.append(f"{name} of reads # {names[0]}, # {names[1]} ({told})")
-        numbers += [*times, *share]
+    told = [
+        (name, times, *change(*times))
+        for name, key in (("p99", "p99"), ("p99.9", "p99_9"))
+        for times in [(of_reads(before, key), of_reads(after, key))]
+    ]
+    if all(share == () for *_, share in told):
+        parts.append("p99 and p99.9 of reads do not change")
+    else:
+        for name, times, how, share in told:
+            parts.append(f"{name} of reads # {names[0]}, # {names[1]} ({how})")
+            numbers += [*times, *share]
     unsettled = {each["settled"]["verdict"] for each in pair} & {"transient", "too-short"}
     return Fact(
         f"; on the model: {'; '.join(parts)}{'; NOT settled' if unsettled else ''}", numbers

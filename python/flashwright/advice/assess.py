@@ -377,18 +377,21 @@ def _of_settings(plan: Plan, hosted: HostAdvice) -> list[Trial]:
 
 
 def _aligned(plan: Plan, profile: Profile) -> Load | None:
-    """The load with the share of its requests that are not aligned to the drive's pages, if these are known."""
+    """The load with the shares of its reads and writes that are not aligned to the drive's pages, if these are known."""
     unit, source = Facts(profile, None, None).page, plan.source
     if plan.load is None or unit is None or not isinstance(source, workloads.Trace):
         return plan.load
     table = tracefiles.columns(source, requests=_LOOKED_AT)
     kinds = table["kind"].to_numpy(zero_copy_only=False)
-    moves = (kinds == "read") | (kinds == "write")
-    first = table["first_sector"].to_numpy()[moves].astype(np.int64) * SECTOR_BYTES
-    end = first + table["sectors"].to_numpy()[moves].astype(np.int64) * SECTOR_BYTES
-    if not len(first):
-        return plan.load
-    return replace(plan.load, unaligned=float(np.mean((first % unit != 0) | (end % unit != 0))))
+    first = table["first_sector"].to_numpy().astype(np.int64) * SECTOR_BYTES
+    end = first + table["sectors"].to_numpy().astype(np.int64) * SECTOR_BYTES
+    odd = (first % unit != 0) | (end % unit != 0)
+    shares = {
+        f"{kind}s": float(np.mean(odd[kinds == kind]))
+        for kind in ("read", "write")
+        if np.any(kinds == kind)
+    }
+    return replace(plan.load, unaligned=shares)
 
 
 def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:

@@ -66,12 +66,13 @@ class Load:
     ----------
     info : mapping
         What :func:`flashwright.tracefiles.info` says.
-    unaligned : float or None
-        Share of reads and writes, 0-1, that do not begin and end at the drive's pages; None where those are not known.
+    unaligned : mapping of str to float
+        Shares of "reads" and of "writes", 0-1, that do not begin and end at the drive's pages; a kind that the load
+        lacks is left out, and both are where the pages are not known.
     """
 
     info: Mapping[str, Any]
-    unaligned: float | None = None
+    unaligned: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def written_a_day(self) -> float | None:
@@ -599,7 +600,7 @@ def _load_figures(load: Load) -> dict[str, Any]:
         "written_bytes_per_day": load.written_a_day,
         "read_bytes_per_day": load.read_a_day,
         "touched_bytes": load.touched_bytes,
-        "unaligned": load.unaligned,
+        "unaligned": {kind: load.unaligned.get(kind) for kind in ("reads", "writes")},
     }
 
 
