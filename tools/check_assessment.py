@@ -42,6 +42,8 @@ VERDICTS = {
 }
 # Percentiles of runs lie in classes of times, which are this wide at most, as a share.
 CLASS_WIDTH = 0.005
+# Points of a distribution lie so far apart at most, as a share of what is above.
+POINTS_APART = 0.1
 # The depth that is advised reaches 95 % of the highest rate; between runs rates differ by 3 %.
 DEPTH_SHARE, RATES_DIFFER = 0.95, 0.03
 # Wear is left out of the runs.
@@ -70,14 +72,17 @@ class Fact:
     slack: float = 0.0
 
 
+def number_of(shown: str) -> float:
+    """A number as it is shown, with its unit."""
+    digits, _, unit = shown.partition(" ")
+    return float(digits.replace(",", "").replace("−", "-")) * UNITS.get(unit, 1)
+
+
 def fits(shown: str, value: float, slack: float) -> bool:
     """Whether a number, as it is shown, is that value to its last digit."""
     digits, _, unit = shown.partition(" ")
-    digits = digits.replace(",", "").replace("−", "-")
-    size = UNITS.get(unit, 1)
-    decimals = len(digits.partition(".")[2])
-    step = 10.0**-decimals * size
-    return abs(float(digits) * size - value) <= 0.501 * step + slack * abs(value)
+    step = 10.0 ** -len(digits.partition(".")[2]) * UNITS.get(unit, 1)
+    return abs(number_of(shown) - value) <= 0.501 * step + slack * abs(value)
 
 
 def says(sentence: str, fact: Fact) -> str | None:
@@ -192,6 +197,7 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
     means = [("reads", reads), ("writes", writes)]
     sized = [(name, size[which].mean()) for name, which in means if which.any()]
     model = evidence.document["capacity_bytes"]
+    is_fitted = named.get("--addresses") not in (None, "wrap", "reject")
     facts = {
         "requests": Fact(
             "# in #: " + ", ".join(f"# {name}" for name in shown),
@@ -209,7 +215,8 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
             tuple(float(size[which].sum()) / span * 86400e9 for which in (writes, reads)),
         ),
         "footprint": Fact(
-            "# touched, up to address #: # of the model's #",
+            "# touched, up to address #: # of the model's #"
+            + (", to which its addresses are fitted" if is_fitted else ""),
             (len(pages) * 4096, ends.max(), len(pages) * 4096 / model, model),
         ),
     }
@@ -244,7 +251,9 @@ def amplification_fact(run: Mapping[str, Any]) -> Fact:
     reserved = 1 - run["drive"]["logical_pages"] / run["drive"]["physical_pages"]
     if run["write_amplification"] is None:
         return Fact(f"none: {verdict}; # reserved", (*constant, reserved))
-    interval = run["settled"]["interval"] or ()
+    # While it changes, an interval says nothing.
+    is_known = run["settled"]["verdict"] != "transient"
+    interval = (run["settled"]["interval"] or ()) if is_known else ()
     within = " (# to #)" if interval else ""
     also, value = by_bytes(run)
     return Fact(
@@ -276,7 +285,7 @@ def life_fact(evidence: Evidence, per_day: float) -> Fact:
         f"{each * 365.25:.2g} days" if each < 0.05 else f"{each:.{1 if each < 100 else 0}f}"
         for each in ends
     }
-    differs = len(shown) > 1
+    differs = len(shown) > 1 and settled["verdict"] != "transient"
     verdict = VERDICTS[settled["verdict"]].replace("3 %", "#")
     constant = (0.03,) if "#" in verdict else ()
     return Fact(
@@ -315,7 +324,8 @@ def reads_facts(evidence: Evidence) -> dict[str, Fact]:
     """The tail of reads, by the requests themselves, and what limits it."""
     run = evidence.runs[PRESENT]
     width = 1.96 * (0.999 * 0.001 / len(evidence.reads_ns)) ** 0.5
-    ends = [evidence.percentile(share) for share in (0.999 - width, min(0.999 + width, 1.0))]
+    shares = 0.999 - width, min(0.999 + width, 1.0)
+    ends = [evidence.percentile(share) for share in shares]
     # Where both ends are shown alike, which differences within a class may do, they are left out.
     said = next(
         line["text"]
@@ -324,6 +334,16 @@ def reads_facts(evidence: Evidence) -> dict[str, Fact]:
         if (part["part"], line["topic"]) == ("Reads", "response")
     )
     is_alike = "if reads were independent" not in said and ends[1] <= ends[0] * (1 + CLASS_WIDTH)
+    if not is_alike:
+        # The distribution that they are read off has points so far apart, so that each may lie further out.
+        widest = [
+            evidence.percentile(share + sign * POINTS_APART * (1 - share))
+            for share, sign in zip(shares, (-1, 1), strict=True)
+        ]
+        told = [number_of(each) for each in re.findall(NUMBER, said)[2:4]]
+        for at, (least, most) in enumerate(((widest[0], ends[0]), (ends[1], widest[1]))):
+            if least * (1 - CLASS_WIDTH) <= told[at] <= most * (1 + CLASS_WIDTH):
+                ends[at] = told[at]
     facts = {
         "response": Fact(
             f"p99 #, p99.9 #{'' if is_alike else ' (# to # if reads were independent)'}, at the recorded pace on the "

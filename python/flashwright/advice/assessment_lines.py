@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flashwright.advice.assessment import HALF_PACE, Assessment, Gain
+from flashwright.advice.assessment import HALF_PACE, Assessment, Gain, is_fitted
 from flashwright.advice.curve import Point
 from flashwright.endurance.pages import decimal, in_years
 from flashwright.report import text
@@ -122,7 +122,8 @@ def _of_drive(made: Assessment) -> str:
         shares.append(
             f"{text.share(touched / made.model_bytes)} of the model's {decimal(made.model_bytes)}"
         )
-    return f": {', '.join(shares)}"
+    fitted = ", to which its addresses are fitted" if is_fitted(made.source) else ""
+    return f": {', '.join(shares)}{fitted}"
 
 
 def _generated(made: Assessment) -> Iterator[tuple[str, str]]:
@@ -181,7 +182,9 @@ def _modelled(point: Point) -> str:
     reserved = f"{text.share(point.reserved)} reserved"
     if value is None:
         return f"none: {_VERDICTS[point.verdict]}; {reserved}"
-    within = "" if interval is None else f" ({_wa(interval[0])} to {_wa(interval[1])})"
+    # While it changes, an interval of it says nothing.
+    is_known = interval is not None and point.verdict != "transient"
+    within = f" ({_wa(interval[0])} to {_wa(interval[1])})" if interval and is_known else ""
     bytes_too = _by_bytes(value, point.value("write-amplification-bytes"))
     return f"{_wa(value)}{within}{bytes_too}, {_VERDICTS[point.verdict]}; {reserved}"
 
@@ -213,7 +216,7 @@ def _life(made: Assessment) -> Iterator[tuple[str, str]]:
         takes = f"{text.significant(even.end.drive_writes, 3)} drive writes"
         if made.model_years is not None:
             middle, low, high = map(in_years, made.model_years)
-            within = "" if low == high else f" ({low} to {high})"
+            within = "" if low == high or even.settled == "transient" else f" ({low} to {high})"
             takes = f"{middle} of a new drive{within}, {takes}"
         bytes_too = _by_bytes(even.write_amplification, made.present.write_amplification_bytes)
         yield (
@@ -294,7 +297,9 @@ def _settings(made: Assessment) -> Iterator[tuple[str, str]]:
         gain = made.gain(line.topic)
         played = f"; {setting_gain(gain)}" if gain is not None else ""
         if line.topic == "alignment" and made.load is not None and made.load.unaligned:
-            shares = [f"{text.share(odd)} of the {kind}" for kind, odd in made.load.unaligned.items()]
+            shares = [
+                f"{text.share(odd)} of the {kind}" for kind, odd in made.load.unaligned.items()
+            ]
             played = f"; {' and '.join(shares)} are not aligned"
         yield line.topic.replace("linux ", ""), f"{advice}{ground}{played}"
 
@@ -395,7 +400,7 @@ def _change(before: float, after: float) -> str:
     if abs(share) < 0.005:
         return _NO_CHANGE
     if after and not 1 / _TIMES_FROM < after / before < _TIMES_FROM:
-        # A change of −100 % would read as nothing left.
+        # As a share, rounded, it would read as if nothing were left.
         times = text.significant(max(after, before) / min(after, before), 2)
         return f"{times} times {'longer' if after > before else 'shorter'}"
     return f"{share * 100:+.0f} %".replace("-", "−")
