@@ -323,6 +323,8 @@ def p99_9(run: Mapping[str, Any]) -> float:
 def reads_facts(evidence: Evidence) -> dict[str, Fact]:
     """The tail of reads, by the requests themselves, and what limits it."""
     run = evidence.runs[PRESENT]
+    if not len(evidence.reads_ns):
+        return {}
     width = 1.96 * (0.999 * 0.001 / len(evidence.reads_ns)) ** 0.5
     shares = 0.999 - width, min(0.999 + width, 1.0)
     ends = [evidence.percentile(share) for share in shares]
@@ -333,17 +335,18 @@ def reads_facts(evidence: Evidence) -> dict[str, Fact]:
         for line in part["lines"]
         if (part["part"], line["topic"]) == ("Reads", "response")
     )
-    is_alike = "if reads were independent" not in said and ends[1] <= ends[0] * (1 + CLASS_WIDTH)
-    if not is_alike:
+    interval = re.search(rf"\(({NUMBER}) to ({NUMBER}) if reads", said)
+    is_alike = interval is None and ends[1] <= ends[0] * (1 + CLASS_WIDTH)
+    if interval is not None:
         # The distribution that they are read off has points so far apart, so that each may lie further out.
         widest = [
             evidence.percentile(share + sign * POINTS_APART * (1 - share))
             for share, sign in zip(shares, (-1, 1), strict=True)
         ]
-        told = [number_of(each) for each in re.findall(NUMBER, said)[2:4]]
+        read_off = [number_of(each) for each in interval.groups()]
         for at, (least, most) in enumerate(((widest[0], ends[0]), (ends[1], widest[1]))):
-            if least * (1 - CLASS_WIDTH) <= told[at] <= most * (1 + CLASS_WIDTH):
-                ends[at] = told[at]
+            if least * (1 - CLASS_WIDTH) <= read_off[at] <= most * (1 + CLASS_WIDTH):
+                ends[at] = read_off[at]
     facts = {
         "response": Fact(
             f"p99 #, p99.9 #{'' if is_alike else ' (# to # if reads were independent)'}, at the recorded pace on the "

@@ -168,7 +168,7 @@ def _mix(spare: Advice) -> tuple[set[str], float] | None:
     pages = {"read": host["pages_read"] or 0, "write": host["pages_written"] or 0}
     moved = sum(pages.values())
     # Trims and flushes move nothing.
-    requests = sum(figures["requests"][kind] or 0 for kind in pages)
+    requests = (figures["requests"]["read"] or 0) + (figures["requests"]["write"] or 0)
     if not moved or not requests or not host["bytes"]:
         return None
     kinds = {kind for kind, count in pages.items() if count >= _SHARE_LEAST * moved}
