@@ -2,8 +2,9 @@
 
 use flashwright_block::IoError;
 use flashwright_sim::RunError;
-use flashwright_ssd::SsdError;
+use flashwright_ssd::{SsdError, memory_is_short};
 use flashwright_workload::trace::TraceError as Trace;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,6 +35,7 @@ pub fn run_error(error: &RunError, from_trace: bool) -> PyErr {
             WorkloadError::new_err((text, "a smaller --warmup, or more passes of a trace (--repeat)"))
         }
         RunError::Saved { .. } => SavedStateError::new_err(text),
+        RunError::Memory(_) => PyMemoryError::new_err(text),
         RunError::Device(error) | RunError::Precondition(error) => match error {
             IoError::WornOut { .. } => WornOutError::new_err(text),
             IoError::Violation { .. } => VerifyError::new_err(text),
@@ -68,9 +70,37 @@ pub fn keep_panics() {
     std::panic::set_hook(Box::new(|info| PLACE.set(info.to_string().replace('\n', " "))));
 }
 
-/// Runs `work` without the GIL. A panic, which is always our bug, becomes an exception.
+/// Runs `work` without the GIL. A panic, which is always our bug, becomes an exception, and so does memory that ends.
 pub fn guarded<T: Send>(py: Python<'_>, work: impl FnOnce() -> PyResult<T> + Send) -> PyResult<T> {
-    py.detach(|| caught(work))
+    py.detach(|| within_memory(work))
+}
+
+/// [`caught`], and an error where memory ends meanwhile, or ended before.
+pub fn within_memory<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    check_memory()?;
+    let done = caught(work)?;
+    check_memory().map(|()| done)
+}
+
+/// An error where the memory of the process has ended.
+pub fn check_memory() -> PyResult<()> {
+    if memory_is_short() {
+        return Err(PyMemoryError::new_err("the memory that this process may take is used up"));
+    }
+    Ok(())
+}
+
+/// An error where so many bytes can't be allocated, for what allocates them as if that never failed.
+pub fn check_room(bytes: usize) -> PyResult<()> {
+    Vec::<u8>::new()
+        .try_reserve_exact(bytes)
+        .map_err(|error| PyMemoryError::new_err(format!("no memory is left: {error}")))
+}
+
+/// Runs `work` on a thread of its own.
+pub fn spawned(work: impl FnOnce() + Send + 'static) -> PyResult<()> {
+    let started = std::thread::Builder::new().spawn(work);
+    started.map(drop).map_err(|error| PyMemoryError::new_err(format!("no thread can be started: {error}")))
 }
 
 /// As [`guarded`], for work that may take long and only reads: Ctrl-C is handled meanwhile and discards the rest of the
@@ -81,7 +111,7 @@ pub fn interruptible<T: Send + 'static>(
 ) -> PyResult<T> {
     let (done, mut waiting) = mpsc::channel();
     // There may be no receiver left.
-    std::thread::spawn(move || done.send(caught(work)).unwrap_or_default());
+    spawned(move || done.send(within_memory(work)).unwrap_or_default())?;
     loop {
         let heard;
         (waiting, heard) = py.detach(move || {
@@ -100,6 +130,13 @@ pub fn interruptible<T: Send + 'static>(
 
 pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(InternalError::new_err(PLACE.with(|place| format!("internal error: {}", place.borrow()))))
+        let place = PLACE.take();
+        // Libraries in C say so, and where we don't expect it we panic.
+        let wants_memory = place.contains("not enough memory");
+        Err(if wants_memory {
+            PyMemoryError::new_err(place)
+        } else {
+            InternalError::new_err(format!("internal error: {place}"))
+        })
     })
 }

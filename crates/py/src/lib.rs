@@ -23,19 +23,25 @@ use flashwright_ftl::{
     Listed, MapCacheName, OwnFtl, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName, WearName,
 };
 use flashwright_host::SchedulerName;
-use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
+use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, WithReserve, bundled_devices};
 use flashwright_workload::generate::{SpecError, Target as DriveSize, WorkloadSpec, catalogue};
 use flashwright_workload::model::{FitError, fit_sequence, fit_to};
 use flashwright_workload::trace::{Part, Tenant, TraceInfo, TraceLabel, convert_part, formats, merge};
 use numpy::IntoPyArray;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use source::TraceText;
+use std::collections::TryReserveError;
 use std::sync::OnceLock;
 
 pub use flashwright_ftl;
 pub use pyo3;
+
+/// All that Rust allocates in a process of Python: where memory ends, an error follows and not the end of the process.
+#[global_allocator]
+static ALLOCATOR: WithReserve = WithReserve;
 
 /// The digest of what this core was built from.
 static SOURCE_DIGEST: OnceLock<&str> = OnceLock::new();
@@ -312,7 +318,7 @@ fn trace_columns<'py>(py: Python<'py>, spec: &str, most: Option<u64>) -> PyResul
                 break;
             }
             left -= read;
-            columns.extend(&batch);
+            columns.extend(&batch)?;
         }
         Ok(columns)
     })?;
@@ -329,13 +335,23 @@ struct Columns {
 }
 
 impl Columns {
-    fn extend(&mut self, batch: &[Request]) {
+    fn extend(&mut self, batch: &[Request]) -> PyResult<()> {
+        self.try_reserve(batch.len())
+            .map_err(|error| PyMemoryError::new_err(format!("no memory is left for more requests: {error}")))?;
         for request in batch {
             self.arrival.push(request.arrival.0);
             self.kind.push(request.kind as u8);
             self.first.push(request.first_sector);
             self.sectors.push(request.sectors);
         }
+        Ok(())
+    }
+
+    fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.arrival.try_reserve(more)?;
+        self.kind.try_reserve(more)?;
+        self.first.try_reserve(more)?;
+        self.sectors.try_reserve(more)
     }
 
     fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
@@ -379,7 +395,7 @@ fn workload_columns<'py>(
             if source.fill(&mut batch, BATCH).map_err(failed)? == 0 {
                 return Ok(columns);
             }
-            columns.extend(&batch);
+            columns.extend(&batch)?;
         }
     })?;
     columns.into_dict(py)
@@ -416,6 +432,7 @@ fn trace_fit(py: Python<'_>, spec: &str, most: Option<u64>, sequence: bool) -> P
 /// What Python raises.
 pub fn fill(module: &Bound<'_, PyModule>, source_digest: &'static str, built_with: &'static str) -> PyResult<()> {
     errors::keep_panics();
+    errors::check_memory()?;
     SOURCE_DIGEST.get_or_init(|| source_digest);
     module.add("SECTOR_BYTES", SECTOR_BYTES)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -1,7 +1,8 @@
 //! A replay controlled from Python: opened, started on its own thread, watched, stopped, reported.
 
 use crate::errors::{
-    ConfigError, InternalError, TargetError, TraceError, WorkloadError, caught, interruptible, run_error,
+    ConfigError, InternalError, TargetError, TraceError, WorkloadError, caught, check_memory, interruptible, run_error,
+    spawned,
 };
 use crate::source::{SourceText, open_error};
 use flashwright_block::{BlockDevice, Bytes, DeviceInfo, Nanos, SECTOR_BYTES, Seed};
@@ -390,10 +391,10 @@ impl Replay {
                 let Stage::Ready(ready) = std::mem::replace(&mut *stage, Stage::Done(None)) else { unreachable!() };
                 let (done, waiting) = channel();
                 let (watch, pages) = (Arc::clone(&self.watch), Arc::clone(&self.pages));
-                std::thread::spawn(move || {
+                spawned(move || {
                     // There may be no receiver left.
                     done.send(caught(|| play(*ready, &watch, &pages))).unwrap_or_default();
-                });
+                })?;
                 *stage = Stage::Running(waiting);
             }
             let Stage::Running(waiting) = &*stage else { return Ok(true) };
@@ -406,7 +407,7 @@ impl Replay {
                     *stage = Stage::Done(found.map(Box::new));
                     failed.map_or(Ok(true), Err)
                 }
-                Err(RecvTimeoutError::Timeout) => Ok(false),
+                Err(RecvTimeoutError::Timeout) => check_memory().inspect_err(|_| self.watch.stop()).map(|()| false),
                 Err(RecvTimeoutError::Disconnected) => {
                     Err(InternalError::new_err("internal error: a thread ended without a result"))
                 }

@@ -1,7 +1,8 @@
 //! A drive that is served, controlled from Python: started, watched, stopped.
 
 use crate::errors::{
-    DeviceError, InternalError, ServeError as ServeFailed, TraceError, WorkloadError, guarded, interruptible, run_error,
+    DeviceError, InternalError, ServeError as ServeFailed, TraceError, WorkloadError, caught, guarded, interruptible,
+    run_error,
 };
 use crate::foreign::{Given, Handed};
 use crate::proxy::{Before, Reported, Running};
@@ -208,11 +209,15 @@ impl Server {
 
     /// Stops in order.
     fn stop<'py>(&self, py: Python<'py>) -> PyResult<Stopped<'py>> {
-        let (mut report, stats, [notes, lost]) = guarded(py, || {
-            let serving = self.serving.write().expect("no call before this one panicked").take();
-            let serving = serving.ok_or_else(closed)?;
-            serving.stop().ok_or_else(|| InternalError::new_err("internal error: a thread of the server panicked"))
-        })?;
+        // Also where memory has ended: what it was served for is still to be saved.
+        let stopped = py.detach(|| {
+            caught(|| {
+                let serving = self.serving.write().expect("no call before this one panicked").take();
+                let serving = serving.ok_or_else(closed)?;
+                serving.stop().ok_or_else(|| InternalError::new_err("internal error: a thread of the server panicked"))
+            })
+        });
+        let (mut report, stats, [notes, lost]) = stopped?;
         if let Reported::Simulated(report) = &mut report {
             self.policies.tell(&mut report.report);
         }

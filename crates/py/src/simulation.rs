@@ -1,6 +1,6 @@
 //! A run controlled from Python: stepped, watched, reported, saved.
 
-use crate::errors::{PolicyError, SavedStateError, WorkloadError, guarded, interruptible, run_error};
+use crate::errors::{PolicyError, SavedStateError, WorkloadError, check_room, guarded, interruptible, run_error};
 use crate::foreign::{Given, Handed};
 use crate::source::{SourceText, open_error};
 use flashwright_block::Effects;
@@ -8,13 +8,17 @@ use flashwright_sim::{
     Made, OptionsError, Phase, Preconditioned, RequestColumns, RunError, RunOptions, RunReport, Snapshot, Snapshots,
     Source, WindowRow,
 };
-use flashwright_ssd::{Config, DriveConfig, Ssd};
+use flashwright_ssd::{Config, DriveConfig, Keeps, Ssd, memory_needed};
 use numpy::{IntoPyArray, PyArray1, PyArray2};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, TryLockError};
+
+/// Copies of a run's tables and rows that are in memory at a time while it is saved: as they are, compressed, and with
+/// the description of the source.
+const SAVED_COPIES: usize = 3;
 
 struct State {
     run: flashwright_sim::Simulation,
@@ -194,6 +198,7 @@ impl Simulation {
     /// The result so far; none before measuring began.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let report = self.with(py, |state| {
+            check_room(state.run.report_bytes())?;
             let (notes, application) = (state.source.notes(), state.source.application());
             let warnings = state.source.warnings();
             Ok(state.run.report().map(|mut report| {
@@ -243,6 +248,9 @@ impl Simulation {
     fn save(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
         self.with(py, |state| {
             state.can_be_saved()?;
+            let config = state.run.ssd().config();
+            let tables = usize::try_from(memory_needed(config, Keeps::Nothing)).unwrap_or(usize::MAX);
+            check_room((tables + state.run.report_bytes()).saturating_mul(SAVED_COPIES))?;
             let kept = Kept { source: state.text.kept(), options: state.options.clone() };
             let text = serde_json::to_vec(&kept)
                 .map_err(|error| SavedStateError::new_err(format!("the run can't be saved: {error}")))?;

@@ -1,6 +1,6 @@
 //! The device under test of probes and experiments: a real device or file, or a simulated drive, with the same calls.
 
-use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, caught, interruptible, run_error};
+use crate::errors::{DeviceError, TargetError, WorkloadError, WornOutError, interruptible, run_error, within_memory};
 use flashwright_block::{
     BlockDevice, Bytes, Completion, Contents, IoError, Nanos, Request, RequestKind, SECTOR_BYTES, Seed,
 };
@@ -287,7 +287,7 @@ impl Target {
     fn with<T>(&self, work: impl FnOnce(&mut Device) -> PyResult<T>) -> PyResult<T> {
         let mut device = self.device()?;
         let open = device.as_mut().ok_or_else(|| DeviceError::new_err("the device is closed"))?;
-        caught(|| work(open)).inspect_err(|error| {
+        within_memory(|| work(open)).inspect_err(|error| {
             Python::attach(|py| {
                 if error.is_instance_of::<crate::errors::InternalError>(py) {
                     *device = None;

@@ -12,7 +12,7 @@ use crate::served::Served;
 use crate::wire::{self, Kind, PAYLOAD_MAX, flag};
 use flashwright_block::{Completion, IoError, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag};
 use flashwright_nvme::Subsystem;
-use flashwright_sim::Latency;
+use flashwright_sim::{Latency, memory_is_short};
 use std::collections::HashMap;
 
 /// What is served, with what goes on beside it: all that is under one lock.
@@ -36,8 +36,11 @@ pub struct Drive<S> {
 }
 
 impl<S: Served> Drive<S> {
-    /// Submits a request at `arrival` or now, whichever is later.
+    /// Submits a request at `arrival` or now, whichever is later. Where the memory of the process has ended, data are refused.
     fn submit(&mut self, request: Request, data: Option<&[u8]>, arrival: Nanos) -> Result<Tag, IoError> {
+        if data.is_some_and(|data| !data.is_empty()) && memory_is_short() {
+            return Err(IoError::Device("the memory that this process may take is used up".to_owned()));
+        }
         let request = Request { arrival: arrival.max(self.served.now()), ..request };
         let tag = match data {
             Some(data) => self.served.submit_with(request, data)?,

@@ -20,7 +20,7 @@ pub use shared::Preconditioned;
 use crate::conditioning::{Conditioning, Search, totals};
 use crate::image::ImageError;
 use crate::machine::Machine;
-use crate::measure::{Measurement, Window};
+use crate::measure::{Measurement, RequestColumns, Window};
 use crate::player::{Pace, PlayError, Player, Step};
 use crate::precondition::{Precondition, Preconditioning};
 use crate::report::{Cost, Ended, RunReport};
@@ -34,6 +34,7 @@ use flashwright_nand::BlockId;
 use flashwright_ssd::{ControllerFigures, DriveConfig, Ssd, SsdError, TimingModel};
 use rustix::time::ClockId;
 use serde::{Deserialize, Serialize};
+use std::collections::TryReserveError;
 
 /// The settings of a run, apart from the drive and the source of requests.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -115,6 +116,9 @@ pub enum RunError {
     /// Preconditioning filled the drive beyond what it can clean.
     #[error("precondition: {0}")]
     Precondition(IoError),
+    /// The rows of the requests need more memory than there is.
+    #[error("no memory is left for the rows of requests: {0}")]
+    Memory(#[from] TryReserveError),
     /// The image of a drive can't be used.
     #[error(transparent)]
     Image(#[from] ImageError),
@@ -574,6 +578,7 @@ impl Simulation {
         if self.settings.verify && self.settings.audit_every > 0 {
             budget = budget.min(self.settings.audit_every - submitted % self.settings.audit_every);
         }
+        measurement.try_reserve(budget)?;
         // An open loop may have submitted millions of requests by the time when the one ends that the drive refused; no more follow.
         let has_refused = submitted.is_multiple_of(LOOK) && self.machine.ssd().is_worn_out();
         let stop = if has_refused { submitted } else { end.min(submitted + budget) };
@@ -617,6 +622,12 @@ impl Simulation {
             Err(PlayError::Device(error)) => Err(RunError::Device(error)),
             Err(PlayError::Source(error)) => Err(error.into()),
         }
+    }
+
+    /// Memory that the rows in a report need, in bytes.
+    #[must_use]
+    pub fn report_bytes(&self) -> usize {
+        self.measurement.as_ref().and_then(Measurement::requests_kept).map_or(0, RequestColumns::bytes)
     }
 
     /// The report of what was finished. None during preconditioning and warm-up.

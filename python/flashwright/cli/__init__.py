@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -80,15 +81,14 @@ def _run(arguments: list[str], heard: interrupts.Heard) -> int:
         return stop.code if isinstance(stop.code, int) else 1
     except MemoryError:
         _show_traceback()
-        _fault("out of memory", "try a smaller drive, fewer --jobs, or no --requests-out")
-        return 2
+        return _out_of_memory()
     except Exception as error:
         _show_traceback()
         if heard.number is not None:
             # Modules that are imported when they are needed take an interruption for a failure of their own.
             _note("interrupted")
             return 130
-        return _failed(error)
+        return _out_of_memory() if _is_want_of_memory(error) else _failed(error)
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -124,6 +124,38 @@ def _warnings_as_notes() -> Iterator[None]:
         warnings.filterwarnings("default", ".* is not saved: ")
         warnings.filterwarnings("default", "removed .*, which a process that was killed had left")
         yield
+
+
+# What the system's loader, the C library and Python say where there is no memory, not all of it as a MemoryError.
+_NO_MEMORY = ("failed to map segment", "annot allocate memory", "can't start new thread")
+# Addresses that a process takes with all of our libraries, most of it never used: PyArrow alone maps 1.3 GiB.
+_LIBRARIES_MIB = 1536
+
+
+def _is_want_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that it came of, says that memory has ended."""
+    seen: list[BaseException] = []
+    while error is not None and error not in seen:
+        if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
+            return True
+        seen.append(error)
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _out_of_memory() -> int:
+    """Say that memory has ended, and what limits it; the exit status."""
+    hint = "try a smaller drive, fewer --jobs, or no --requests-out"
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most == resource.RLIM_INFINITY:
+        _fault("out of memory", hint)
+    else:
+        more = f"a limit above {_LIBRARIES_MIB} MiB, which libraries take alone, or "
+        _fault(
+            f"out of memory: this process may take {most >> 20} MiB of addresses (`ulimit -v`)",
+            hint.replace("try ", "try " + more * (most >> 20 < _LIBRARIES_MIB)),
+        )
+    return 2
 
 
 def _failed(error: Exception) -> int:

@@ -2,6 +2,7 @@
 
 use flashwright_block::{Completion, Effects};
 use serde::{Deserialize, Serialize};
+use std::collections::TryReserveError;
 
 /// One row per request, stored by column.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,24 @@ pub struct RequestColumns {
 }
 
 impl RequestColumns {
+    /// Memory that a copy needs, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let row = 3 * size_of::<u64>() + size_of::<u8>() + (2 + self.effects.len()) * size_of::<u32>();
+        self.kind.len() * row
+    }
+
+    /// Finds memory for this many rows more.
+    fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        for column in [&mut self.arrival_ns, &mut self.start_ns, &mut self.completion_ns] {
+            column.try_reserve(more)?;
+        }
+        for column in [&mut self.lpn, &mut self.pages].into_iter().chain(&mut self.effects) {
+            column.try_reserve(more)?;
+        }
+        self.kind.try_reserve(more)
+    }
+
     fn push(&mut self, completion: &Completion, (first, pages): (u32, u32)) {
         self.arrival_ns.push(completion.request.arrival.0);
         self.start_ns.push(completion.start.0);
@@ -63,6 +82,11 @@ impl Kept {
             tags: start..start.saturating_add(count),
             first_tag,
         }
+    }
+
+    /// Finds memory for the rows of this many requests more. Those of a selected stretch are few.
+    pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
+        self.all.as_mut().map_or(Ok(()), |all| all.try_reserve(more))
     }
 
     pub fn keep(&mut self, completion: &Completion, pages: (u32, u32)) {

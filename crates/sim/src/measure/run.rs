@@ -8,6 +8,7 @@ use flashwright_block::{BlockDevice, Completion, RequestClass, RequestKind};
 use flashwright_ftl::{Cause, Counters, OpKind, OwnerCounts};
 use flashwright_ssd::{BusyTimes, Ssd};
 use serde::{Deserialize, Serialize};
+use std::collections::TryReserveError;
 
 /// When a window of the time series ends.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -179,6 +180,15 @@ impl Measurement {
         };
         measurement.window_start = measurement.counts(ssd);
         measurement
+    }
+
+    /// Finds memory for what is kept of this many requests more.
+    ///
+    /// # Errors
+    /// [`TryReserveError`] where there is none.
+    pub fn try_reserve(&mut self, more: u64) -> Result<(), TryReserveError> {
+        let more = usize::try_from(more).unwrap_or(usize::MAX);
+        self.kept.as_mut().map_or(Ok(()), |kept| kept.try_reserve(more))
     }
 
     /// Counts what comes through any queue apart, for a drive in service: its queues come and go.

@@ -1,5 +1,10 @@
 //! Whether the tables of a drive fit the memory of the machine that simulates it, before any of them is made: a table that
-//! can't be allocated ends the process, and one that is only promised has it killed later.
+//! can't be allocated ends the process, and one that is only promised has it killed later. What is not asked comes out of a
+//! reserve where memory ends ([`WithReserve`]).
+
+mod reserve;
+
+pub use reserve::{WithReserve, memory_is_short};
 
 use flashwright_block::Bytes;
 use flashwright_config::{DriveConfig, SettingError};
@@ -8,8 +13,8 @@ use flashwright_ftl::{FtlSettings, Keeps};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Drives whose tables need less are built without a look at the machine.
-const ALWAYS_FITS: u64 = 64 << 20;
+/// Drives whose tables need less are built without a look at the machine: they fit the reserve.
+const ALWAYS_FITS: u64 = reserve::LEAST_BYTES as u64 / 2;
 
 /// Bytes that a drive's tables take for each block: state, erases, victims, free blocks, placement. Of the order of what was
 /// counted (`tests/memory.rs`); pages outweigh blocks by far.
