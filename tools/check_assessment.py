@@ -42,6 +42,8 @@ VERDICTS = {
 }
 # Percentiles of runs lie in classes of times, which are this wide at most, as a share.
 CLASS_WIDTH = 0.005
+# Points of a distribution lie so far apart at most, as a share of what is above.
+POINTS_APART = 0.1
 # The depth that is advised reaches 95 % of the highest rate; between runs rates differ by 3 %.
 DEPTH_SHARE, RATES_DIFFER = 0.95, 0.03
 # Wear is left out of the runs.
@@ -70,14 +72,17 @@ class Fact:
     slack: float = 0.0
 
 
+def number_of(shown: str) -> float:
+    """A number as it is shown, with its unit."""
+    digits, _, unit = shown.partition(" ")
+    return float(digits.replace(",", "").replace("−", "-")) * UNITS.get(unit, 1)
+
+
 def fits(shown: str, value: float, slack: float) -> bool:
     """Whether a number, as it is shown, is that value to its last digit."""
     digits, _, unit = shown.partition(" ")
-    digits = digits.replace(",", "").replace("−", "-")
-    size = UNITS.get(unit, 1)
-    decimals = len(digits.partition(".")[2])
-    step = 10.0**-decimals * size
-    return abs(float(digits) * size - value) <= 0.501 * step + slack * abs(value)
+    step = 10.0 ** -len(digits.partition(".")[2]) * UNITS.get(unit, 1)
+    return abs(number_of(shown) - value) <= 0.501 * step + slack * abs(value)
 
 
 def says(sentence: str, fact: Fact) -> str | None:
@@ -192,6 +197,7 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
     means = [("reads", reads), ("writes", writes)]
     sized = [(name, size[which].mean()) for name, which in means if which.any()]
     model = evidence.document["capacity_bytes"]
+    is_fitted = named.get("--addresses") not in (None, "wrap", "reject")
     facts = {
         "requests": Fact(
             "# in #: " + ", ".join(f"# {name}" for name in shown),
@@ -209,7 +215,8 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
             tuple(float(size[which].sum()) / span * 86400e9 for which in (writes, reads)),
         ),
         "footprint": Fact(
-            "# touched, up to address #: # of the model's #",
+            "# touched, up to address #: # of the model's #"
+            + (", to which its addresses are fitted" if is_fitted else ""),
             (len(pages) * 4096, ends.max(), len(pages) * 4096 / model, model),
         ),
     }
@@ -220,11 +227,12 @@ def load_facts(evidence: Evidence) -> dict[str, Fact]:
         )
     config = evidence.runs[PRESENT]["config"]
     unit = page_bytes(config)
-    odd = ((first % unit != 0) | ((first + size) % unit != 0))[moves]
+    odd = (first % unit != 0) | ((first + size) % unit != 0)
+    parts = " and ".join(f"# of the {name}" for name, which in means if which.any())
     facts["alignment"] = Fact(
         "begin and end requests at multiples of #: a write of part of a clustered page makes the drive read and write "
-        "the whole [the drive's description]; # of the requests are not aligned",
-        (unit, odd.mean()),
+        f"the whole [the drive's description]; {parts} are not aligned",
+        (unit, *(odd[which].mean() for _, which in means if which.any())),
     )
     facts["written a day"] = Fact("# a day, at the recorded pace", facts["a day"].numbers[:1])
     return facts
@@ -243,7 +251,9 @@ def amplification_fact(run: Mapping[str, Any]) -> Fact:
     reserved = 1 - run["drive"]["logical_pages"] / run["drive"]["physical_pages"]
     if run["write_amplification"] is None:
         return Fact(f"none: {verdict}; # reserved", (*constant, reserved))
-    interval = run["settled"]["interval"] or ()
+    # While it changes, an interval says nothing.
+    is_known = run["settled"]["verdict"] != "transient"
+    interval = (run["settled"]["interval"] or ()) if is_known else ()
     within = " (# to #)" if interval else ""
     also, value = by_bytes(run)
     return Fact(
@@ -275,7 +285,7 @@ def life_fact(evidence: Evidence, per_day: float) -> Fact:
         f"{each * 365.25:.2g} days" if each < 0.05 else f"{each:.{1 if each < 100 else 0}f}"
         for each in ends
     }
-    differs = len(shown) > 1
+    differs = len(shown) > 1 and settled["verdict"] != "transient"
     verdict = VERDICTS[settled["verdict"]].replace("3 %", "#")
     constant = (0.03,) if "#" in verdict else ()
     return Fact(
@@ -292,7 +302,12 @@ def life_fact(evidence: Evidence, per_day: float) -> Fact:
 def change(before: float, after: float) -> tuple[str, tuple[float, ...]]:
     """How a change of a time is told."""
     share = after / before - 1
-    return ("no change", ()) if abs(share) < 0.005 else ("#", (share,))
+    if abs(share) < 0.005:
+        return "no change", ()
+    if not 0.1 < after / before < 10:
+        ratio = max(after, before) / min(after, before)
+        return f"# times {'longer' if share > 0 else 'shorter'}", (ratio,)
+    return "#", (share,)
 
 
 def of_reads(run: Mapping[str, Any], percentile: str) -> float:
@@ -308,16 +323,38 @@ def p99_9(run: Mapping[str, Any]) -> float:
 def reads_facts(evidence: Evidence) -> dict[str, Fact]:
     """The tail of reads, by the requests themselves, and what limits it."""
     run = evidence.runs[PRESENT]
+    if not len(evidence.reads_ns):
+        return {}
     width = 1.96 * (0.999 * 0.001 / len(evidence.reads_ns)) ** 0.5
-    ends = [evidence.percentile(share) for share in (0.999 - width, min(0.999 + width, 1.0))]
+    shares = 0.999 - width, min(0.999 + width, 1.0)
+    ends = [evidence.percentile(share) for share in shares]
+    # Where both ends are shown alike, which differences within a class may do, they are left out.
+    said = next(
+        line["text"]
+        for part in evidence.document["answer"]
+        for line in part["lines"]
+        if (part["part"], line["topic"]) == ("Reads", "response")
+    )
+    interval = re.search(rf"\(({NUMBER}) to ({NUMBER}) if reads", said)
+    is_alike = interval is None and ends[1] <= ends[0] * (1 + CLASS_WIDTH)
+    if interval is not None:
+        # The distribution that they are read off has points so far apart, so that each may lie further out.
+        widest = [
+            evidence.percentile(share + sign * POINTS_APART * (1 - share))
+            for share, sign in zip(shares, (-1, 1), strict=True)
+        ]
+        read_off = [number_of(each) for each in interval.groups()]
+        for at, (least, most) in enumerate(((widest[0], ends[0]), (ends[1], widest[1]))):
+            if least * (1 - CLASS_WIDTH) <= read_off[at] <= most * (1 + CLASS_WIDTH):
+                ends[at] = read_off[at]
     facts = {
         "response": Fact(
-            "p99 #, p99.9 # (# to # if reads were independent), at the recorded pace on the model; half of the reads "
-            "take up to #",
+            f"p99 #, p99.9 #{'' if is_alike else ' (# to # if reads were independent)'}, at the recorded pace on the "
+            "model; half of the reads take up to #",
             (
                 evidence.percentile(0.99),
                 evidence.percentile(0.999),
-                *ends,
+                *(() if is_alike else ends),
                 evidence.percentile(0.5),
             ),
             CLASS_WIDTH,
@@ -357,16 +394,23 @@ def gain(evidence: Evidence, other: str, names: tuple[str, str], *, is_advised: 
     """What a setting changes."""
     pair = [evidence.runs[PRESENT], evidence.runs[other]]
     before, after = pair if is_advised else pair[::-1]
-    parts, numbers = [], []
+    parts: list[str] = []
+    numbers: list[float] = []
     shown = [each["write_amplification"] for each in (before, after)]
     if f"{shown[0]:.3f}" != f"{shown[1]:.3f}":
         parts.append(f"write amplification # {names[0]}, # {names[1]}")
         numbers += shown
-    for name, key in (("p99", "p99"), ("p99.9", "p99_9")):
-        times = of_reads(before, key), of_reads(after, key)
-        told, share = change(*times)
-        parts.append(f"{name} of reads # {names[0]}, # {names[1]} ({told})")
-        numbers += [*times, *share]
+    told = [
+        (name, times, *change(*times))
+        for name, key in (("p99", "p99"), ("p99.9", "p99_9"))
+        for times in [(of_reads(before, key), of_reads(after, key))]
+    ]
+    if all(share == () for *_, share in told):
+        parts.append("p99 and p99.9 of reads do not change")
+    else:
+        for name, times, how, share in told:
+            parts.append(f"{name} of reads # {names[0]}, # {names[1]} ({how})")
+            numbers += [*times, *share]
     unsettled = {each["settled"]["verdict"] for each in pair} & {"transient", "too-short"}
     return Fact(
         f"; on the model: {'; '.join(parts)}{'; NOT settled' if unsettled else ''}", numbers

@@ -12,12 +12,13 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import math
 import re
 import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
@@ -77,10 +78,10 @@ class Flow:
 
     @property
     def same_as(self) -> tuple[str, str]:
-        """What makes two flows the same run: all but layout and seed."""
+        """What makes two flows the same run: all but layout, seed, and an element that MQSim does not read."""
         return (
             re.sub(r"\s", "", self.ssd.read_text(encoding="ascii")),
-            re.sub(r"\s|<Seed>\d*</Seed>", "", self.text),
+            re.sub(r"\s|<(Seed|Intensity)>\d*</\1>", "", self.text),
         )
 
     def says(self, name: str) -> str:
@@ -107,22 +108,23 @@ def flows(folder: Path) -> Iterator[Flow]:
                 yield Flow(ssd, workload, number, place, f"<{kind}>{inner}</{kind}>")
 
 
-def by_mqsim(folder: Path, flow: Flow, room: Path) -> tuple[int, float, float] | None:
-    """Requests, requests a second, and mean response in microseconds; None where MQSim fails or takes too long."""
+def by_mqsim(folder: Path, flow: Flow, room: Path) -> tuple[int, float, float]:
+    """Requests, requests a second, and mean response in microseconds; refuses where MQSim fails or takes too long."""
     file = room / "alone.xml"
     file.write_text(flow.alone, encoding="ascii")
-    try:
-        subprocess.run(
-            [folder / "MQSim", "-i", flow.ssd, "-w", file],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LONGEST_S,
-            check=True,
-        )
-        (found,) = ElementTree.parse(room / "alone_scenario_1.xml").iterfind("./Host/Host.IO_Flow")
-    except (subprocess.SubprocessError, OSError, ElementTree.ParseError, ValueError):
-        return None
+    done = subprocess.run(
+        [folder / "MQSim", "-i", flow.ssd, "-w", file],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_S,
+        check=False,
+    )
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise FlashwrightError(said[-1] if said else f"exit status {done.returncode}")
+    (found,) = ElementTree.parse(room / "alone_scenario_1.xml").iterfind("./Host/Host.IO_Flow")
     requests = int(found.findtext("Request_Count", "0"))
     mean_us = float(found.findtext("End_to_End_Request_Delay", "nan"))
     # Its own rate divides by a time that can be 0. A trace ends by itself.
@@ -156,33 +158,37 @@ def here(
 
 
 def equal(flow: Flow, command: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The command, and settings, by which policies are equal; None for a trace, or where nothing is to be changed.
+    """The command, and settings, by which policies are equal; None where nothing makes them so: a trace, a mix.
 
-    The drive has the parts alone that the flow is kept to. Of a read, the sectors alone that it asks for cross the bus.
+    The drive has the parts alone that the flow is kept to. MQSim gives a chip one command at a time, so that a chip is
+    one die here, with the planes of all. The sectors alone that a request asks for cross the bus. Writes are done once
+    there is room for what is on its way to flash, which MQSim counts in sectors and this drive in pages; no write waits
+    for the map, and the number of a page says its plane.
     """
-    if "--workload" not in command:
+    if "--workload" not in command or flow.says("Read_Percentage") not in ("0", "100"):
         return None
-    settings: list[str] = []
     named = {part: len(flow.says(part).split(",")) for part in PARTS}
     whole = {part: int(flow.says(count)) for part, count in PARTS.items()}
+    settings = [
+        f"geometry.channels={named['Channel_IDs']}",
+        f"geometry.dies-per-channel={named['Chip_IDs']}",
+        "geometry.dies-per-way=1",
+        f"geometry.planes-per-die={named['Die_IDs'] * named['Plane_IDs']}",
+    ]
+    share = math.prod(named[part] / whole[part] for part in PARTS)
     words = list(command)
-    if named != whole:
-        settings += [
-            f"geometry.channels={named['Channel_IDs']}",
-            f"geometry.dies-per-channel={named['Chip_IDs'] * named['Die_IDs']}",
-            f"geometry.dies-per-way={named['Die_IDs']}",
-            f"geometry.planes-per-die={named['Plane_IDs']}",
-        ]
-        share = 1.0
-        for part in PARTS:
-            share *= named[part] / whole[part]
-        at = words.index("--workload") + 1
-        words[at] = re.sub(r"range=([\d.]+)", lambda m: f"range={float(m[1]) / share:g}", words[at])
+    at = words.index("--workload") + 1
+    words[at] = re.sub(r"range=([\d.]+)", lambda m: f"range={float(m[1]) / share:g}", words[at])
     asked, page = int(flow.says("Average_Request_Size")) * 512, int(flow.says("Page_Capacity"))
-    if flow.says("Read_Percentage") == "100" and asked < page:
+    if asked < page:
         rate = int(flow.says("Channel_Transfer_Rate")) * page // asked
         settings.append(f"timing.bus-rate={rate} MB/s")
-    return (tuple(words), tuple(settings)) if settings else None
+    if flow.says("Read_Percentage") == "0":
+        # As many requests as there are of their sectors in a page of each plane.
+        room = math.prod(whole.values()) * page // min(asked, page) * page
+        settings += ["ram.manager=none", "ram.size=0 B", f"chips.write-ram={room} B"]
+        settings += ["ftl.scheme=page", "placement.allocation=static"]
+    return tuple(words), tuple(settings)
 
 
 def compared(folder: Path, flow: Flow) -> Row:
@@ -190,9 +196,17 @@ def compared(folder: Path, flow: Flow) -> Row:
     row = Row(flow.ssd.name, flow.workload.name, flow.scenario, flow.number)
     with tempfile.TemporaryDirectory() as name:
         room = Path(name)
-        by_them = by_mqsim(folder, flow, room)
-        if by_them is not None:
-            row = replace(row, requests=by_them[0], mqsim_iops=by_them[1], mqsim_mean_us=by_them[2])
+        failed = ""
+        try:
+            requests, mqsim_iops, mqsim_mean_us = by_mqsim(folder, flow, room)
+        except (FlashwrightError, OSError, ElementTree.ParseError, ValueError) as error:
+            failed = str(error).splitlines()[0][:200]
+        except subprocess.TimeoutExpired:
+            failed = f"takes more than {LONGEST_S} s"
+        if failed:
+            # There is nothing to compare with.
+            return replace(row, says=f"MQSim: {failed}")
+        row = replace(row, requests=requests, mqsim_iops=mqsim_iops, mqsim_mean_us=mqsim_mean_us)
         try:
             # Beside the trace that it may name.
             beside = flow.workload.with_name("alone.xml")
@@ -210,9 +224,22 @@ def compared(folder: Path, flow: Flow) -> Row:
                 row = replace(
                     row, equal="; ".join(changed[1]), equal_iops=iops, equal_mean_us=mean_us
                 )
-        except (FlashwrightError, subprocess.TimeoutExpired) as error:
-            row = replace(row, says=str(error).splitlines()[0][:200])
+        except FlashwrightError as error:
+            row = replace(row, says=f"converted: {str(error).splitlines()[0][:200]}")
+        except subprocess.TimeoutExpired:
+            row = replace(row, says=f"converted: takes more than {LONGEST_S} s")
     return row
+
+
+def write_table(path: Path, rows: Iterable[Row]) -> None:
+    """Write the flows so far."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, [each.name for each in fields(Row)], lineterminator="\n")
+        table.writeheader()
+        for row in rows:
+            table.writerow(
+                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(row).items()}
+            )
 
 
 def main() -> int:
@@ -227,15 +254,8 @@ def main() -> int:
         if flow.same_as not in rows:
             rows[flow.same_as] = compared(folder, flow)
             print(*asdict(rows[flow.same_as]).values(), sep="\t", flush=True)
-    if options.csv is not None:
-        with options.csv.open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, [each.name for each in fields(Row)], lineterminator="\n")
-            table.writeheader()
-            for row in rows.values():
-                numbers = {
-                    k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(row).items()
-                }
-                table.writerow(numbers)
+            if options.csv is not None:
+                write_table(options.csv, rows.values())
     return int(any(row.says for row in rows.values()))
 
 

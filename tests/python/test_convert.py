@@ -107,7 +107,7 @@ def test_a_drive_is_as_worked_out_by_hand(tmp_path: Path) -> None:
         # 0.5 GB/s times 2 lanes, of 156 B 128 are data.
         "controller.interface-rate": "820.513 MB/s",
         "controller.interface": "full-duplex",
-        "controller.queue-depth": 64,
+        "host.queue-depth": 64,
         # 10 + 11 ns, and 4096 B in bursts of 4 B, two of them in a nanosecond.
         "controller.write-overhead": "533 ns",
     }
@@ -188,7 +188,7 @@ def test_a_drive_is_as_worked_out_by_hand(tmp_path: Path) -> None:
         (
             {"HostInterface_Type": "SATA", "IO_Queue_Depth": "32"},
             {
-                "controller.queue-depth": 32,
+                "host.queue-depth": 32,
                 "controller.read-overhead": "1 us",
                 "controller.write-overhead": "1 us",
             },
@@ -433,7 +433,7 @@ def test_the_values_of_mqsims_own_configuration(tmp_path: Path) -> None:
     expected = {
         # 4 GB/s x 128/156.
         "controller.interface-rate": "3282.05 MB/s",
-        "controller.queue-depth": 512,
+        "host.queue-depth": 512,
         # 13 + 13 ns, and 4,096 times two bursts of a byte, 10 ns each pair.
         "controller.write-overhead": "40.986 us",
         # 2^26 pages: 52 bits, and 16 sectors, in 9 B.

@@ -461,10 +461,15 @@ impl History {
         settled.since_request = Some(self.request_at(judged.since - before as f64));
         if self.moves_nothing(&rows, judged.since) {
             settled.verdict = Verdict::NeverCleaned;
-            settled.why =
-                "cleaning moved no page: the blocks that it erased held nothing valid, so under this load write \
-                           amplification does not depend on spare space or on the choice of victims"
-                    .into();
+            let (moved, held) = if self.measured.rows.iter().all(|(row, _)| row.moved == 0) {
+                ("no page", "nothing")
+            } else {
+                ("hardly any page", "hardly anything")
+            };
+            settled.why = format!(
+                "cleaning moved {moved}: the blocks that it erased held {held} valid, so under this load write \
+                 amplification does not depend on spare space or on the choice of victims"
+            );
             return settled;
         }
         if self.by_pass && !whole_passes {
@@ -809,10 +814,10 @@ mod tests {
                 now.erases += 20;
                 history.note(now, (n + 1) * 500);
             }
-            history.verdict(false).verdict
+            history.verdict(false)
         };
         assert_eq!(
-            [0, 4, 6, 5000].map(|moved| verdict(moved, 0)),
+            [0, 4, 6, 5000].map(|moved| verdict(moved, 0).verdict),
             [
                 Verdict::NeverCleaned, // nothing
                 Verdict::NeverCleaned, // a write amplification of 1.000
@@ -820,7 +825,9 @@ mod tests {
                 Verdict::Settled,
             ]
         );
-        assert_eq!(verdict(0, 5000), Verdict::Transient, "it is measured with the moves of its beginning");
+        assert_eq!(verdict(0, 5000).verdict, Verdict::Transient, "it is measured with the moves of its beginning");
+        assert!(verdict(0, 0).why.starts_with("cleaning moved no page: "));
+        assert!(verdict(4, 0).why.starts_with("cleaning moved hardly any page: "));
     }
 
     #[test]

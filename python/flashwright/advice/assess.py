@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from flashwright.advice.assessment import HALF_PACE, PRESENT, Assessment, Counters, Load, Trial
+from flashwright.advice.assessment import (
+    HALF_PACE,
+    PRESENT,
+    Assessment,
+    Counters,
+    Load,
+    Trial,
+    is_fitted,
+)
 from flashwright.advice.facts import Facts
 from flashwright.advice.host import host_advice, profile_of_model
 from flashwright.advice.lines import HostAdvice
@@ -186,8 +194,7 @@ class Plan:
         source = self.source
         if self.load is None or not isinstance(source, workloads.Trace):
             return None
-        if source.addresses not in (None, "wrap", "reject"):
-            # The load is fitted to the drive, so that nothing lies beyond.
+        if is_fitted(source):
             return None
         logical, pages, _ = _core.config_check(self.ssd.toml)
         page = logical // pages
@@ -377,18 +384,28 @@ def _of_settings(plan: Plan, hosted: HostAdvice) -> list[Trial]:
 
 
 def _aligned(plan: Plan, profile: Profile) -> Load | None:
-    """The load with the share of its requests that are not aligned to the drive's pages, if these are known."""
+    """The load with the shares of its reads and writes that are not aligned to the drive's pages, where known."""
     unit, source = Facts(profile, None, None).page, plan.source
     if plan.load is None or unit is None or not isinstance(source, workloads.Trace):
         return plan.load
     table = tracefiles.columns(source, requests=_LOOKED_AT)
     kinds = table["kind"].to_numpy(zero_copy_only=False)
-    moves = (kinds == "read") | (kinds == "write")
-    first = table["first_sector"].to_numpy()[moves].astype(np.int64) * SECTOR_BYTES
-    end = first + table["sectors"].to_numpy()[moves].astype(np.int64) * SECTOR_BYTES
-    if not len(first):
-        return plan.load
-    return replace(plan.load, unaligned=float(np.mean((first % unit != 0) | (end % unit != 0))))
+    first = table["first_sector"].to_numpy().astype(np.int64) * SECTOR_BYTES
+    end = first + table["sectors"].to_numpy().astype(np.int64) * SECTOR_BYTES
+    odd = (first % unit != 0) | (end % unit != 0)
+    shares = {
+        f"{kind}s": float(np.mean(odd[kinds == kind]))
+        for kind in ("read", "write")
+        if np.any(kinds == kind)
+    }
+    return replace(plan.load, unaligned=shares)
+
+
+def _costs_more(made: Assessment) -> bool:
+    """Whether more reserve costs write amplification on the model."""
+    found = [point.value("write-amplification") for _, point in made.points]
+    known = [value for value in found if value is not None]
+    return bool(known) and max(known) > (1 + MEAN_BOUND) * known[0]
 
 
 def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:
@@ -450,6 +467,12 @@ def _cautions(made: Assessment, known: Profile | None) -> list[Gathered]:
             "even-wear",
             "life by the model assumes that all blocks wear evenly; uneven wear ends a drive sooner",
             "`flashwright lifetime forecast`",
+        )
+    if made.ssd is not None and made.ssd.config["slc"]["cache"] != "none" and _costs_more(made):
+        add(
+            "slc-cache",
+            "with more reserve write amplification is higher: free blocks serve as an SLC cache, and what is folded "
+            "out of it is programmed again",
         )
     ratio = made.over_counted
     if ratio is not None and abs(ratio - 1) > MEAN_BOUND:

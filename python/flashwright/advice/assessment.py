@@ -32,6 +32,7 @@ __all__ = [
     "Rate",
     "Tail",
     "Trial",
+    "is_fitted",
 ]
 
 PRESENT = "as it is"
@@ -58,6 +59,17 @@ _TO_FIT = "--addresses scale, or "
 _ALIKE_SHARE = 0.02
 
 
+def is_fitted(source: workloads.Source | None) -> bool:
+    """Whether the addresses of a load are fitted to the drive, so that nothing lies beyond it.
+
+    Examples
+    --------
+    >>> is_fitted(workloads.trace("bundled:sqlite", addresses="scale")), is_fitted(workloads.trace("bundled:sqlite"))
+    (True, False)
+    """
+    return isinstance(source, workloads.Trace) and source.addresses not in (None, "wrap", "reject")
+
+
 @dataclass(frozen=True)
 class Load:
     """A recorded load.
@@ -66,12 +78,13 @@ class Load:
     ----------
     info : mapping
         What :func:`flashwright.tracefiles.info` says.
-    unaligned : float or None
-        Share of reads and writes, 0-1, that do not begin and end at the drive's pages; None where those are not known.
+    unaligned : mapping of str to float
+        Shares of "reads" and of "writes", 0-1, that do not begin and end at the drive's pages; a kind that the load
+        lacks is left out, and both are where the pages are not known.
     """
 
     info: Mapping[str, Any]
-    unaligned: float | None = None
+    unaligned: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def written_a_day(self) -> float | None:
@@ -203,7 +216,8 @@ class Tail(NamedTuple):
     p50, p99, p99_9 : int
         The percentiles.
     low, high : int
-        95 % interval of `p99_9` by the order of the response times, as if requests were independent.
+        95 % interval of `p99_9` by the order of the response times, as if requests were independent. The distribution
+        of a run has some hundreds of points, so that it may be a little wider.
     p99_high : int
         The upper end of that of `p99`.
     """
@@ -227,10 +241,9 @@ class Tail(NamedTuple):
 
         def around(share: float, value: int) -> tuple[int, int]:
             width = 1.96 * math.sqrt(share * (1 - share) / found["count"])
-            low, high = (
-                int(times[min(int(np.searchsorted(shares, end)), len(times) - 1)])
-                for end in (share - width, min(share + width, 1.0))
-            )
+            below = int(np.searchsorted(shares, share - width, side="right")) - 1
+            above = int(np.searchsorted(shares, min(share + width, 1.0)))
+            low, high = int(times[max(below, 0)]), int(times[min(above, len(times) - 1)])
             return min(low, value), max(high, value)
 
         p99, p99_9 = found["p99"], found["p99_9"]
@@ -482,9 +495,16 @@ class Assessment:
         """What speaks against figures: what runs warn of, each thing once, and what there is beside that."""
         runs = [(name, run.json["warnings"]) for name, run in self.results.items()]
         found = gathered(runs)
-        source = self.source
-        is_fitted = isinstance(source, workloads.Trace) and "scale" in (source.addresses or "")
-        return [*self.cautions, *(_to_the_point(each, is_fitted) for each in found)]
+        no_mends = [*_FOREIGN]
+        if self.load is not None and self.present is not None:
+            measured = self.present.json["measured"]["requests"] or 0
+            if measured >= self.load.info["requests"]:
+                # A recording that was played whole has no more of them.
+                no_mends.append("--requests")
+        return [
+            *self.cautions,
+            *(_to_the_point(each, is_fitted(self.source), no_mends) for each in found),
+        ]
 
     def document(self) -> dict[str, Any]:
         """The documented figures."""
@@ -579,12 +599,12 @@ class Assessment:
         }
 
 
-def _to_the_point(warned: Gathered, is_fitted: bool) -> Gathered:
+def _to_the_point(warned: Gathered, has_fitted: bool, no_mends: Sequence[str]) -> Gathered:
     """The same without a mend that is done already, or not for an assessment, whose pace is that of the load."""
     mend = warned.mend or ""
-    if any(option in mend for option in _FOREIGN):
+    if any(option in mend for option in no_mends):
         return replace(warned, mend=None)
-    return replace(warned, mend=mend.replace(_TO_FIT, "") or None) if is_fitted else warned
+    return replace(warned, mend=mend.replace(_TO_FIT, "") or None) if has_fitted else warned
 
 
 def _point(result: RunResult) -> Point:
@@ -599,7 +619,7 @@ def _load_figures(load: Load) -> dict[str, Any]:
         "written_bytes_per_day": load.written_a_day,
         "read_bytes_per_day": load.read_a_day,
         "touched_bytes": load.touched_bytes,
-        "unaligned": load.unaligned,
+        "unaligned": {kind: load.unaligned.get(kind) for kind in ("reads", "writes")},
     }
 
 

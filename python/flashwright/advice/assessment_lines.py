@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from flashwright.advice.assessment import HALF_PACE, Assessment, Gain
+from flashwright.advice.assessment import HALF_PACE, Assessment, Gain, is_fitted
 from flashwright.advice.curve import Point
 from flashwright.endurance.pages import decimal, in_years
 from flashwright.report import text
@@ -28,6 +28,10 @@ _VERDICTS = {
     "never-cleaned": "no cleaning needed",
     "none": "nothing was written",
 }
+_NO_CHANGE = "no change"
+# The ratio from which on a change of a time is told as one, and not as a share. Chosen: a share of two digits tells no
+# more than this.
+_TIMES_FROM = 10
 # What is not played, by the topic of the advice.
 _NOT_PLAYED = {
     "read_ahead_kb": "the model has no page cache of the kernel",
@@ -97,7 +101,7 @@ def _load(made: Assessment) -> Iterator[tuple[str, str]]:
         )
     yield (
         "footprint",
-        f"{text.size_bytes(load.touched_bytes)} touched, up to address {text.size_bytes(info['end_byte'])}"
+        f"{decimal(load.touched_bytes)} touched, up to address {decimal(info['end_byte'])}"
         f"{_of_drive(made)}",
     )
 
@@ -118,7 +122,8 @@ def _of_drive(made: Assessment) -> str:
         shares.append(
             f"{text.share(touched / made.model_bytes)} of the model's {decimal(made.model_bytes)}"
         )
-    return f": {', '.join(shares)}"
+    fitted = ", to which its addresses are fitted" if is_fitted(made.source) else ""
+    return f": {', '.join(shares)}{fitted}"
 
 
 def _generated(made: Assessment) -> Iterator[tuple[str, str]]:
@@ -177,7 +182,9 @@ def _modelled(point: Point) -> str:
     reserved = f"{text.share(point.reserved)} reserved"
     if value is None:
         return f"none: {_VERDICTS[point.verdict]}; {reserved}"
-    within = "" if interval is None else f" ({_wa(interval[0])} to {_wa(interval[1])})"
+    # While it changes, an interval of it says nothing.
+    is_known = interval is not None and point.verdict != "transient"
+    within = f" ({_wa(interval[0])} to {_wa(interval[1])})" if interval and is_known else ""
     bytes_too = _by_bytes(value, point.value("write-amplification-bytes"))
     return f"{_wa(value)}{within}{bytes_too}, {_VERDICTS[point.verdict]}; {reserved}"
 
@@ -209,7 +216,7 @@ def _life(made: Assessment) -> Iterator[tuple[str, str]]:
         takes = f"{text.significant(even.end.drive_writes, 3)} drive writes"
         if made.model_years is not None:
             middle, low, high = map(in_years, made.model_years)
-            within = "" if low == high else f" ({low} to {high})"
+            within = "" if low == high or even.settled == "transient" else f" ({low} to {high})"
             takes = f"{middle} of a new drive{within}, {takes}"
         bytes_too = _by_bytes(even.write_amplification, made.present.write_amplification_bytes)
         yield (
@@ -243,10 +250,11 @@ def _tails(made: Assessment) -> Iterator[tuple[str, str]]:
         if made.load is not None and made.load.info["span_ns"]
         else "at the load's own pace"
     )
+    low, high = text.time_ns(tail.low), text.time_ns(tail.high)
+    within = "" if low == high else f" ({low} to {high} if reads were independent)"
     yield (
         "response",
-        f"p99 {text.time_ns(tail.p99)}, p99.9 {text.time_ns(tail.p99_9)} "
-        f"({text.time_ns(tail.low)} to {text.time_ns(tail.high)} if reads were independent), {pace} on the model; "
+        f"p99 {text.time_ns(tail.p99)}, p99.9 {text.time_ns(tail.p99_9)}{within}, {pace} on the model; "
         f"half of the reads take up to {text.time_ns(tail.p50)}",
     )
     for name, other in made.what_ifs:
@@ -288,8 +296,11 @@ def _settings(made: Assessment) -> Iterator[tuple[str, str]]:
         ground = f" [{line.source}]" if line.source else ""
         gain = made.gain(line.topic)
         played = f"; {setting_gain(gain)}" if gain is not None else ""
-        if line.topic == "alignment" and made.load is not None and made.load.unaligned is not None:
-            played = f"; {text.share(made.load.unaligned)} of the requests are not aligned"
+        if line.topic == "alignment" and made.load is not None and made.load.unaligned:
+            shares = [
+                f"{text.share(odd)} of the {kind}" for kind, odd in made.load.unaligned.items()
+            ]
+            played = f"; {' and '.join(shares)} are not aligned"
         yield line.topic.replace("linux ", ""), f"{advice}{ground}{played}"
 
 
@@ -316,14 +327,15 @@ def setting_gain(gain: Gain) -> str:
         )
     old, new = gain.tails
     if old is not None and new is not None:
-        for percentile, before, after in (
-            ("p99", old.p99, new.p99),
-            ("p99.9", old.p99_9, new.p99_9),
-        ):
-            told.append(
+        percentiles = ("p99", old.p99, new.p99), ("p99.9", old.p99_9, new.p99_9)
+        if all(_change(before, after) == _NO_CHANGE for _, before, after in percentiles):
+            told.append("p99 and p99.9 of reads do not change")
+        else:
+            told += [
                 f"{percentile} of reads {text.time_ns(before)} {names[0]}, {text.time_ns(after)} {names[1]} "
                 f"({_change(before, after)})"
-            )
+                for percentile, before, after in percentiles
+            ]
     unsettled = {run.settled.verdict for run in runs} & {"transient", "too-short"}
     return f"on the model: {'; '.join(told) or 'nothing changes'}{'; NOT settled' if unsettled else ''}"
 
@@ -383,6 +395,12 @@ def _wa(value: float | None) -> str:
 def _change(before: float, after: float) -> str:
     if not before:
         # Reads of what was never written take no time on some drives.
-        return "no change" if not after else "from nothing"
+        return _NO_CHANGE if not after else "from nothing"
     share = after / before - 1
-    return "no change" if abs(share) < 0.005 else f"{share * 100:+.0f} %".replace("-", "−")
+    if abs(share) < 0.005:
+        return _NO_CHANGE
+    if after and not 1 / _TIMES_FROM < after / before < _TIMES_FROM:
+        # As a share, rounded, it would read as if nothing were left.
+        times = text.significant(max(after, before) / min(after, before), 2)
+        return f"{times} times {'longer' if after > before else 'shorter'}"
+    return f"{share * 100:+.0f} %".replace("-", "−")

@@ -114,6 +114,8 @@ def _runs(made: Assessment) -> Table:
             continue
         word, tone = VERDICTS.get(run.settled.verdict, (text.ABSENT, None))
         amplification, interval = run.write_amplification, run.settled.interval
+        if run.settled.verdict == "transient":
+            interval = None
         tail = (Tail.of(run) or (None, None, None))[:3]
         drive = run.json["drive"]
         reserved = None if drive is None else 1 - drive["logical_pages"] / drive["physical_pages"]

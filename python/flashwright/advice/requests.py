@@ -166,7 +166,9 @@ def _mix(spare: Advice) -> tuple[set[str], float] | None:
     figures = spare.points[0].result.json
     host = figures["host"]
     pages = {"read": host["pages_read"] or 0, "write": host["pages_written"] or 0}
-    moved, requests = sum(pages.values()), figures["measured"]["requests"]
+    moved = sum(pages.values())
+    # Trims and flushes move nothing.
+    requests = (figures["requests"]["read"] or 0) + (figures["requests"]["write"] or 0)
     if not moved or not requests or not host["bytes"]:
         return None
     kinds = {kind for kind, count in pages.items() if count >= _SHARE_LEAST * moved}

@@ -128,7 +128,7 @@ def _depth(v: Values) -> Iterator[Outcome]:
     if v.word("HostInterface_Type") == "NVME":
         names.append("Queue_Fetch_Size")
     depth = min(v.whole(name) for name in names)
-    yield Setting("controller.queue-depth", depth, ", ".join(names))
+    yield Setting("host.queue-depth", depth, ", ".join(names))
 
 
 def _fetch(v: Values) -> Iterator[Outcome]:
@@ -520,12 +520,12 @@ _SSD = (
         "Says which of the elements beside it count.",
     ),
     Element(
-        *("IO_Queue_Depth", Whole(1, 65_536), 1024, Fate.SAME, "`controller.queue-depth`"),
+        *("IO_Queue_Depth", Whole(1, 65_536), 1024, Fate.SAME, "`host.queue-depth`"),
         "With NVMe the smaller of this and `Queue_Fetch_Size`.",
         _depth,
     ),
     Element(
-        *("Queue_Fetch_Size", Whole(1, 65_536), 512, Fate.SAME, "`controller.queue-depth`"),
+        *("Queue_Fetch_Size", Whole(1, 65_536), 512, Fate.SAME, "`host.queue-depth`"),
         "With NVMe: commands of a queue that the drive works on.",
         _fetch,
     ),
