@@ -63,7 +63,7 @@ fn is_number(figure: &Value) -> bool {
 /// The unit that a name ends in, or that the figures of a section have; none for counts of requests, merges and the
 /// like, whose meaning states what they count.
 fn unit_of(section: &str, name: &str) -> Option<&'static str> {
-    const RATIOS: [&str; 10] = [
+    const RATIOS: [&str; 11] = [
         "efficiency",
         "endurance_efficiency",
         "block_utilization",
@@ -74,6 +74,7 @@ fn unit_of(section: &str, name: &str) -> Option<&'static str> {
         "drift",
         "interval",
         "hit_ratio",
+        "prefetch_accuracy",
     ];
     let word = |word: &str| name.split('_').any(|part| part == word);
     let unit = if name.ends_with("_per_s") {

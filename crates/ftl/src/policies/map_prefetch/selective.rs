@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SelectiveSettings {
     /// Translation pages by which the number of those in the cache has to fall for prefetching to begin, or to rise for it to end.
+    /// A load that is sequential throughout keeps that number as it is, and prefetching off: "request" and `with-request` serve it.
     #[schemars(range(min = 1, max = 2_147_483_647))]
     pub threshold: u32,
     /// Whether the rest of the request is loaded too, if that is more, as `"request"` does (TPFTL does both).
