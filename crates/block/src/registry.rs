@@ -80,6 +80,31 @@ macro_rules! policies {
     };
 }
 
+/// What the settings of a policy can do: be told apart, described, read and written.
+pub trait PolicySettings:
+    Clone
+    + std::fmt::Debug
+    + Default
+    + PartialEq
+    + serde::Serialize
+    + serde::de::DeserializeOwned
+    + schemars::JsonSchema
+    + 'static
+{
+}
+
+impl<T> PolicySettings for T where
+    T: Clone
+        + std::fmt::Debug
+        + Default
+        + PartialEq
+        + serde::Serialize
+        + serde::de::DeserializeOwned
+        + schemars::JsonSchema
+        + 'static
+{
+}
+
 /// The settings type of a policy without settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -49,7 +49,7 @@ pub struct Handed {
     /// Of a replacement policy that rates entries: how many leave by one rating, 0 for a share of the cache.
     pub batch: Option<u32>,
     /// Whether a prefetch policy is told of translation pages that come and go.
-    pub told_of_pages: bool,
+    pub follows_pages: bool,
     /// Whether a schedule is asked when a die is idle, and whether it makes one round of steps at a time.
     pub idle: bool,
     pub one_at_a_time: bool,

@@ -301,7 +301,7 @@ struct Prefetch(Instance<3>);
 
 impl Prefetch {
     fn tell(&self, nth: usize, page: u32) -> Result<(), String> {
-        if !self.0.shared.handed.told_of_pages {
+        if !self.0.shared.handed.follows_pages {
             return Ok(());
         }
         let method = self.0.method(nth)?;

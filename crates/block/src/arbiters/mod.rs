@@ -5,10 +5,8 @@
 #[cfg(test)]
 mod tests;
 
-use crate::registry::policies;
+use crate::registry::{PolicySettings, policies};
 use crate::{Arbiter, Request, Waiting};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// An arbiter that users choose by name.
 pub trait QueueArbiter: Arbiter + Sized {
@@ -17,14 +15,7 @@ pub trait QueueArbiter: Arbiter + Sized {
     /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Its settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Builds it, with nothing waiting.
     fn new(settings: &Self::Settings, context: ()) -> Self;

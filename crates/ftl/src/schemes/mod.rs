@@ -6,6 +6,7 @@ use crate::policies::placement::{ForeignPlacement, MakePlacement, Placement, Pla
 use crate::policies::schedule::{ForeignSchedule, Occasion, Schedule, ScheduleContext, ScheduleRules};
 use crate::policies::victim::{ForeignVictim, Victim, VictimContext};
 use crate::policies::wear::{ForeignWear, Wear, WearContext};
+use crate::registry::PolicySettings;
 use crate::{
     Flash, Foreign, FtlSettings, GcSettings, Listed, LpnRun, MapSize, OutOfSpace, PlacementConfig, Progress,
     SchemeFigures, SlcContext, VictimChoice, VictimName, Violation, WearSettings,
@@ -213,14 +214,7 @@ pub trait BuildScheme: Sized {
     /// Whether it can be mounted from a checkpoint, which names the current copy of each page and no other.
     const TAKES_CHECKPOINTS: bool = false;
     /// Its settings, in a table named after it under `[ftl]`; `context.ftl.schemes` holds them.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Checks the scheme's requirements on drive and settings: one line for each problem, with the key and what to
     /// change.

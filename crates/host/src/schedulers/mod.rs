@@ -3,9 +3,8 @@
 use crate::cut::{Unit, WithoutBuffer};
 use crate::pool::{Id, Pool, Queued};
 use crate::profile::Profile;
-use flashwright_block::registry::policies;
+use flashwright_block::registry::{PolicySettings, policies};
 use flashwright_block::{Nanos, Request};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The parameters that a scheduler is built with.
@@ -86,14 +85,7 @@ pub trait Scheduler: Sized {
     /// Whether plugging makes sense above it; not for schedulers of multi-queue kernels.
     const PLUGS: bool = true;
     /// Its settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Validation errors of its settings or the profile: the key and what to change, one line for each problem.
     fn problems(settings: &Self::Settings, context: &SchedulerContext) -> Vec<(String, String)> {

@@ -3,12 +3,10 @@
 mod foreign;
 
 use crate::ram::{Desk, Destage};
-use flashwright_block::registry::policies;
+use flashwright_block::registry::{PolicySettings, policies};
 use flashwright_block::{Nanos, RequestKind, Seed};
 use flashwright_ftl::{Flash, LpnRun, MapCacheView, OutOfSpace, Scheme, Violation, Watch};
 use flashwright_nand::Lpn;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// The parameters that a manager is built with.
 #[derive(Clone, Copy, Debug)]
@@ -85,14 +83,7 @@ pub trait RamManager: Sized {
     /// Settings that it needs under certain schemes: name of the scheme, key and value.
     const NEEDS: &'static [(&'static str, &'static str, &'static str)] = &[];
     /// Its settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Validation errors of its settings: one line for each problem, with the key and what to change.
     fn problems(settings: &Self::Settings, context: &RamContext) -> Vec<String> {

@@ -402,7 +402,7 @@ class _Handed:
     cleans: bool
     reads: list[str] | None
     batch: int | None
-    told_of_pages: bool
+    follows_pages: bool
     idle: bool
     one_at_a_time: bool
 
@@ -432,7 +432,7 @@ def handed(policies: Sequence[Given]) -> list[_Handed]:
             batch=getattr(policy, "batch", None)
             if issubclass(_class(policy), ScoredMapCachePolicy)
             else None,
-            told_of_pages=any(
+            follows_pages=any(
                 getattr(_class(policy), name, None) is not getattr(MapPrefetchPolicy, name)
                 for name in ("page_came", "page_left")
             ),

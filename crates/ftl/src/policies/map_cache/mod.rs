@@ -3,9 +3,7 @@
 //!
 //! A cache numbers its slots; an entry keeps its slot while it is cached. Policies know slots, not pages.
 
-use crate::registry::policies;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::registry::{PolicySettings, policies};
 
 mod foreign;
 mod lists;
@@ -30,14 +28,7 @@ pub trait MapCachePolicy: Sized {
     /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Its settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Builds it for an empty cache.
     fn new(settings: &Self::Settings, context: MapCacheContext) -> Self;

@@ -5,7 +5,7 @@
 //! for them, which may have to be written ([`PrefetchEvicts`]).
 
 use super::map_cache::MapCacheContext;
-use crate::registry::policies;
+use crate::registry::{PolicySettings, policies};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,14 +75,7 @@ pub trait MapPrefetchPolicy: Sized {
     /// One-line description, with its source.
     const ABOUT: &'static str;
     /// Its settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Builds it for an empty cache.
     fn new(settings: &Self::Settings, context: MapCacheContext) -> Self;

@@ -5,11 +5,10 @@
 
 mod foreign;
 
-use crate::registry::policies;
+use crate::registry::{PolicySettings, policies};
 use crate::{Flash, LpnRun};
 use flashwright_block::Rng;
 use flashwright_nand::{Lpn, Ppn};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The parameters of the drive that a policy is built for.
@@ -103,14 +102,7 @@ pub trait PlacementPolicy: Sized {
     /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
     const SMALL: &'static [&'static str] = &[];
     /// Its settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Builds it.
     fn new(settings: &Self::Settings, context: PlacementContext) -> Self;

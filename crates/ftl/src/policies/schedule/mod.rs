@@ -6,10 +6,8 @@
 //! A write that needs room in a plane short of free blocks cleans whole victims at once, under every schedule, because it
 //! cannot continue otherwise. So `gc.free-blocks-min` is the hard mark of every schedule.
 
-use crate::registry::policies;
+use crate::registry::{PolicySettings, policies};
 use flashwright_block::Nanos;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 mod foreign;
 pub use foreign::{CallForSteps, ForeignSchedule, MakeSchedule, ScheduleRules};
@@ -64,14 +62,7 @@ pub trait SchedulePolicy: Sized {
     /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
     const SMALL: &'static [&'static str] = &[];
     /// Its own settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Builds it for one plane.
     fn new(settings: &Self::Settings, context: ScheduleContext) -> Self;

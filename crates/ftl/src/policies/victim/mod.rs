@@ -4,11 +4,10 @@
 //! [`VictimPolicy::sealed`] when their last page is programmed and leave by [`VictimPolicy::removed`]. Ties go to the
 //! block sealed first unless a policy states otherwise.
 
-use crate::registry::policies;
+use crate::registry::{PolicySettings, policies};
 use crate::{Flash, Listed};
 use flashwright_block::Rng;
 use flashwright_nand::{BlockId, Condition, Lpn};
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 mod foreign;
@@ -113,14 +112,7 @@ pub trait VictimPolicy: Sized {
     /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
     const SMALL: &'static [&'static str] = &[];
     /// Its settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Builds it for one plane.
     fn new(settings: &Self::Settings, context: VictimContext) -> Self;

@@ -20,9 +20,8 @@
 //! A block whose erase budget is used up when it takes recycled data retires with them, as with any other data.
 
 use crate::policies::victim::PlaneView;
-use crate::registry::policies;
+use crate::registry::{PolicySettings, policies};
 use flashwright_block::Rng;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -183,14 +182,7 @@ pub trait WearPolicy: Sized {
     /// Settings for drives of a few blocks, where the defaults are for larger ones; tests of all policies use them.
     const SMALL: &'static [&'static str] = &[];
     /// Its settings.
-    type Settings: Clone
-        + std::fmt::Debug
-        + Default
-        + PartialEq
-        + Serialize
-        + for<'de> Deserialize<'de>
-        + JsonSchema
-        + 'static;
+    type Settings: PolicySettings;
 
     /// Builds it for one plane of erased blocks.
     fn new(settings: &Self::Settings, context: WearContext) -> Self;
