@@ -18,6 +18,7 @@ mod queue;
 mod random;
 pub mod registry;
 mod request;
+mod reserve;
 mod system;
 mod units;
 mod zone;
@@ -34,6 +35,7 @@ pub use request::{
     Completion, Effects, Interactive, Next, Passes, Popularity, Priority, Request, RequestClass, RequestKind,
     RequestSource, SECTOR_BYTES, SourceError,
 };
+pub use reserve::{LEAST_RESERVE_BYTES, MemoryEnded, WithReserve, memory_is_short, room_for};
 pub use system::system_says;
 pub use units::{Bytes, Nanos, TIME_MAX, UnitError, grouped, read_share};
 pub use zone::{Zone, ZoneError, ZoneRule, ZoneState, Zoned, Zoning};

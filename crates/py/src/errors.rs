@@ -1,8 +1,9 @@
 //! Errors of the crates as the exceptions of `flashwright/errors.py`.
 
 use flashwright_block::IoError;
+use flashwright_block::{MemoryEnded, memory_is_short, room_for};
 use flashwright_sim::RunError;
-use flashwright_ssd::{SsdError, memory_is_short};
+use flashwright_ssd::SsdError;
 use flashwright_workload::trace::TraceError as Trace;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
@@ -84,17 +85,17 @@ pub fn within_memory<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 
 /// An error where the memory of the process has ended.
 pub fn check_memory() -> PyResult<()> {
-    if memory_is_short() {
-        return Err(PyMemoryError::new_err("the memory that this process may take is used up"));
-    }
-    Ok(())
+    if memory_is_short() { Err(memory_ended(MemoryEnded)) } else { Ok(()) }
 }
 
 /// An error where so many bytes can't be allocated, for what allocates them as if that never failed.
 pub fn check_room(bytes: usize) -> PyResult<()> {
-    Vec::<u8>::new()
-        .try_reserve_exact(bytes)
-        .map_err(|error| PyMemoryError::new_err(format!("no memory is left: {error}")))
+    room_for(bytes).map_err(memory_ended)
+}
+
+/// Memory that ended, as Python says it.
+pub fn memory_ended(error: MemoryEnded) -> PyErr {
+    PyMemoryError::new_err(error.to_string())
 }
 
 /// Runs `work` on a thread of its own.
@@ -128,13 +129,15 @@ pub fn interruptible<T: Send + 'static>(
     }
 }
 
+/// What a panic says where zstd, whose memory is of the C library, found none: of data, and of a context.
+const NO_MEMORY: [&str; 2] = ["not enough memory", "null pointer when creating new context"];
+
 pub fn caught<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         let place = PLACE.take();
-        // Libraries in C say so, and where we don't expect it we panic.
-        let wants_memory = place.contains("not enough memory");
+        let wants_memory = NO_MEMORY.iter().any(|words| place.contains(words));
         Err(if wants_memory {
-            PyMemoryError::new_err(place)
+            memory_ended(MemoryEnded)
         } else {
             InternalError::new_err(format!("internal error: {place}"))
         })

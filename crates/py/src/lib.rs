@@ -18,13 +18,13 @@ mod statistics;
 mod target;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible, trace_error};
-use flashwright_block::{ArbiterName, BlockDevice, Nanos, Request, SECTOR_BYTES, Seed};
+use flashwright_block::{ArbiterName, BlockDevice, Nanos, Request, SECTOR_BYTES, Seed, WithReserve};
 use flashwright_ftl::{
     Listed, MapCacheName, MapPrefetchName, OwnFtl, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName,
     WearName,
 };
 use flashwright_host::SchedulerName;
-use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, WithReserve, bundled_devices};
+use flashwright_ssd::{Config, DriveConfig, ManagerName, Ssd, bundled_devices};
 use flashwright_workload::generate::{SpecError, Target as DriveSize, WorkloadSpec, catalogue};
 use flashwright_workload::model::{FitError, fit_sequence, fit_to};
 use flashwright_workload::trace::{Part, Tenant, TraceInfo, TraceLabel, convert_part, formats, merge};
@@ -411,6 +411,7 @@ fn trace_fit(py: Python<'_>, spec: &str, most: Option<u64>, sequence: bool) -> P
     interruptible(py, move || {
         let wrong = |error: FitError| match error {
             FitError::Trace(error) => trace_error(&error),
+            FitError::Memory(error) => errors::memory_ended(error),
             error => TraceError::new_err(format!("{}: {error}", spec.path)),
         };
         let internal = |error: serde_json::Error| TraceError::new_err(error.to_string());

@@ -1,10 +1,10 @@
 //! Statistics of traces and workloads, and distances between them.
 
-use crate::errors::{InternalError, TraceError, WorkloadError, interruptible};
+use crate::errors::{InternalError, TraceError, WorkloadError, interruptible, memory_ended};
 use crate::source::{self, SourceText};
 use flashwright_block::{RequestSource, SECTOR_BYTES, Seed};
 use flashwright_workload::generate::{Target, WorkloadSpec};
-use flashwright_workload::statistics::{self as statistic, Statistics};
+use flashwright_workload::statistics::{self as statistic, Statistics, StatisticsError};
 use pyo3::prelude::*;
 
 fn internal(error: impl std::fmt::Display) -> PyErr {
@@ -29,7 +29,7 @@ pub fn statistics(
             SourceText::Trace(trace) => {
                 let mut reader = trace.reader()?;
                 read = source::reading(&reader);
-                statistic::of(&mut reader, requests).map_err(|error| TraceError::new_err(error.to_string()))?
+                statistic::of(&mut reader, requests).map_err(failed(TraceError::new_err))?
             }
             SourceText::Workload(text) => {
                 let wrong = |error: &dyn std::fmt::Display| WorkloadError::new_err(error.to_string());
@@ -37,7 +37,8 @@ pub fn statistics(
                 let page_sectors = page_bytes / u32::try_from(SECTOR_BYTES).map_err(internal)?;
                 let target = Target { logical_sectors: logical_bytes / SECTOR_BYTES, page_sectors };
                 let mut generated = spec.source(&target, Seed(seed), requests).map_err(|error| wrong(&error))?;
-                statistic::of(generated.as_mut() as &mut dyn RequestSource, requests).map_err(|error| wrong(&error))?
+                statistic::of(generated.as_mut() as &mut dyn RequestSource, requests)
+                    .map_err(failed(WorkloadError::new_err))?
             }
             SourceText::Tenants(_) => {
                 return Err(WorkloadError::new_err("workload: found several tenants, expected one workload or trace"));
@@ -47,6 +48,14 @@ pub fn statistics(
         found["reading"] = read;
         Ok(found.to_string())
     })
+}
+
+/// Of the kind `of` where the source failed, or of memory that ended.
+fn failed(of: fn(String) -> PyErr) -> impl Fn(StatisticsError) -> PyErr {
+    move |error| match error {
+        StatisticsError::Source(error) => of(error.to_string()),
+        StatisticsError::Memory(error) => memory_ended(error),
+    }
 }
 
 /// The distances between two of [`statistics`], as JSON.

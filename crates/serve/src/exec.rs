@@ -10,9 +10,11 @@ use crate::record::{DataRecorder, Recorder};
 use crate::replies::Replies;
 use crate::served::Served;
 use crate::wire::{self, Kind, PAYLOAD_MAX, flag};
-use flashwright_block::{Completion, IoError, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag};
+use flashwright_block::{
+    Completion, IoError, MemoryEnded, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag, memory_is_short,
+};
 use flashwright_nvme::Subsystem;
-use flashwright_sim::{Latency, memory_is_short};
+use flashwright_sim::Latency;
 use std::collections::HashMap;
 
 /// What is served, with what goes on beside it: all that is under one lock.
@@ -39,7 +41,7 @@ impl<S: Served> Drive<S> {
     /// Submits a request at `arrival` or now, whichever is later. Where the memory of the process has ended, data are refused.
     fn submit(&mut self, request: Request, data: Option<&[u8]>, arrival: Nanos) -> Result<Tag, IoError> {
         if data.is_some_and(|data| !data.is_empty()) && memory_is_short() {
-            return Err(IoError::Device("the memory that this process may take is used up".to_owned()));
+            return Err(IoError::Device(MemoryEnded.to_string()));
         }
         let request = Request { arrival: arrival.max(self.served.now()), ..request };
         let tag = match data {

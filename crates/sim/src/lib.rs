@@ -22,7 +22,6 @@ mod tenants;
 mod warnings;
 
 pub use conditioning::{Conditioning, Search};
-pub use flashwright_ssd::memory_is_short;
 pub use image::ImageError;
 pub use latency::{Latency, LatencySummary};
 pub use measure::{Closeup, FlashWindow, RequestColumns, RequestWindow, Snapshot, Snapshots, Window, WindowRow};

@@ -33,6 +33,6 @@ pub use flashwright_ftl::durable::{Medium, MountBy, MountError, RecoverySettings
 pub use flashwright_ram::{
     BufferRules, ChooseLeaving, HeldGroups, MakeManager, ManagerName, RamContext, RamFigures, RamSettings,
 };
-pub use memory::{WithReserve, memory_is_short, memory_left, memory_needed};
+pub use memory::{memory_left, memory_needed};
 pub use power_loss::{Mounted, RestartError};
 pub use ssd::{Policies, Ssd, SsdError};

@@ -2,11 +2,7 @@
 //! can't be allocated ends the process, and one that is only promised has it killed later. What is not asked comes out of a
 //! reserve where memory ends ([`WithReserve`]).
 
-mod reserve;
-
-pub use reserve::{WithReserve, memory_is_short};
-
-use flashwright_block::Bytes;
+use flashwright_block::{Bytes, LEAST_RESERVE_BYTES};
 use flashwright_config::{DriveConfig, SettingError};
 use flashwright_ftl::durable::{PageState, Programmed};
 use flashwright_ftl::{FtlSettings, Keeps};
@@ -14,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Drives whose tables need less are built without a look at the machine: they fit the reserve.
-const ALWAYS_FITS: u64 = reserve::LEAST_BYTES as u64 / 2;
+const ALWAYS_FITS: u64 = LEAST_RESERVE_BYTES as u64 / 2;
 
 /// Bytes that a drive's tables take for each block: state, erases, victims, free blocks, placement. Of the order of what was
 /// counted (`tests/memory.rs`); pages outweigh blocks by far.

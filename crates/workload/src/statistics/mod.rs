@@ -51,7 +51,9 @@ pub use reuse::{Popularity, Reuse};
 pub use runs::Runs;
 pub use sizes::Sizes;
 
-use flashwright_block::{Request, RequestClass, RequestSource, SECTOR_BYTES, SourceError};
+use flashwright_block::{
+    MemoryEnded, Request, RequestClass, RequestSource, SECTOR_BYTES, SourceError, memory_is_short,
+};
 use std::ops::RangeInclusive;
 
 /// Sectors of a page.
@@ -190,11 +192,22 @@ impl Collector {
     }
 }
 
+/// Why there are no statistics.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StatisticsError {
+    /// The source failed.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// What is kept of the requests finds no place.
+    #[error(transparent)]
+    Memory(#[from] MemoryEnded),
+}
+
 /// The statistics of a source, or of its first `at_most` requests.
 ///
 /// # Errors
-/// Those of the source.
-pub fn of(source: &mut dyn RequestSource, at_most: Option<u64>) -> Result<Statistics, SourceError> {
+/// Those of the source, and memory that ends.
+pub fn of(source: &mut dyn RequestSource, at_most: Option<u64>) -> Result<Statistics, StatisticsError> {
     let mut collector = Collector::default();
     let (mut batch, mut left) = (Vec::new(), at_most.unwrap_or(u64::MAX));
     while left > 0 {
@@ -205,6 +218,9 @@ pub fn of(source: &mut dyn RequestSource, at_most: Option<u64>) -> Result<Statis
         }
         left -= batch.len() as u64;
         batch.iter().for_each(|request| collector.add(request));
+        if memory_is_short() {
+            return Err(MemoryEnded.into());
+        }
     }
     Ok(collector.finish())
 }

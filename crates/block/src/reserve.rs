@@ -5,7 +5,7 @@
 //! The work in hand goes on for a step; then whoever runs it asks [`memory_is_short`] and ends it as an error.
 //!
 //! Memory ends like that at a limit of addresses (`ulimit -v`), or where the system promises no more than it has. A control
-//! group that is full kills instead: what is left of it is asked before ([`memory_left`](super::memory_left)).
+//! group that is full kills instead: what is left of it is asked before.
 
 use core::ffi::c_void;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
@@ -18,9 +18,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// that Python loads later need addresses too, and end the process where they find none. Below the last a process does
 /// not begin.
 const SIZES: [(usize, usize); 4] =
-    [(128 << 20, 8 << 30), (64 << 20, 2 << 30), (32 << 20, 512 << 20), (LEAST_BYTES, 2 * LEAST_BYTES)];
+    [(128 << 20, 8 << 30), (64 << 20, 2 << 30), (32 << 20, 512 << 20), (LEAST_RESERVE_BYTES, 2 * LEAST_RESERVE_BYTES)];
 /// The smallest reserve: a step of a run on a drive whose tables fit without being asked.
-pub(super) const LEAST_BYTES: usize = 16 << 20;
+pub const LEAST_RESERVE_BYTES: usize = 16 << 20;
 
 /// A piece of the process's addresses that is not used. Not of the C library's: what is freed there changes how it shares out
 /// later memory.
@@ -64,7 +64,7 @@ pub struct WithReserve;
 /// begins, and between its steps.
 ///
 /// ```
-/// # use flashwright_ssd::memory_is_short;
+/// # use flashwright_block::memory_is_short;
 /// assert!(!memory_is_short());
 /// ```
 #[must_use]
@@ -78,6 +78,28 @@ pub fn memory_is_short() -> bool {
         IS_HELD.store(reserve.is_some(), Ordering::Release);
     }
     reserve.is_none()
+}
+
+/// The memory that this process may take is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the memory that this process may take is used up")]
+pub struct MemoryEnded;
+
+/// Finds that so many bytes can be allocated beside the reserve, for work that allocates them as if that never failed.
+///
+/// # Errors
+/// [`MemoryEnded`].
+///
+/// ```
+/// # use flashwright_block::{MemoryEnded, room_for};
+/// assert_eq!((room_for(1 << 20), room_for(usize::MAX)), (Ok(()), Err(MemoryEnded)));
+/// ```
+pub fn room_for(bytes: usize) -> Result<(), MemoryEnded> {
+    let mut room = Vec::<u8>::new();
+    // The reserve is no room: where this took it, it is put aside again beside what was asked.
+    let found = room.try_reserve_exact(bytes).is_ok() && !memory_is_short();
+    std::hint::black_box(&room);
+    found.then_some(()).ok_or(MemoryEnded)
 }
 
 /// Gives the reserve back to the system.
