@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from conftest import Cli
-from flashwright import Ssd, errors, policies, workloads
+from flashwright import Ssd, errors, workloads
 from flashwright.drive.description import devices
+from flashwright.drive.policies import load
 from flashwright.simulation.rerun import rerun
 from flashwright.support.core import _core
+
+LAYERS = Path(__file__).parents[2] / "examples" / "layers.py"
 
 
 @pytest.mark.parametrize("drive", sorted(devices()))
@@ -98,19 +101,67 @@ def test_a_trace_that_moved(command: Cli, small: str, tmp_path: Path) -> None:
     assert other.status == 2 and "found another content" in other.err
 
 
-class First(policies.VictimPolicy):
-    """The first block there is."""
+MINE = """
+from flashwright import policies
 
-    def pick(self, unit: policies.Unit) -> int:
-        """Pick it."""
-        return int(unit.blocks[0])
+class Near(policies.VictimPolicy):
+    def __init__(self, slack=0):
+        self.slack = slack
+
+    def pick(self, unit):
+        near = unit.valid <= unit.valid.min() + self.slack
+        freed = near & (unit.valid < unit.pages_per_block)
+        return int(unit.blocks[freed if freed.any() else near][-1])
+
+class Dead(policies.VictimPolicy):
+    def pick(self, unit):
+        return int(unit.blocks[unit.valid.argmin()])
+"""
+
+
+def test_policies_of_ones_own_are_given_again(command: Cli, small: str, tmp_path: Path) -> None:
+    mine, path = tmp_path / "mine.py", tmp_path / "runs.json"
+    mine.write_text(MINE)
+    victims = ["greedy", f"{mine}:Near(slack=1)", f"{mine}:Near(slack=2)", f"{mine}:Dead"]
+    vary = ["--vary", f"gc.victim={','.join(victims)}", "--set", "gc.free-blocks-min=4"]
+    played = command(
+        "compare", small, "--workload", "uniform:write=1", *vary, "--requests", 3000, "--json", path
+    )
+    assert played.status == 0, played.err
+    given = [word for each in victims[1:] for word in ("--policy", each)]
+    found = command("rerun", path, *given, "--json", "-")
+    assert found.status == 0, found.err
+    assert [run["agrees"] for run in found.json["runs"]] == [True] * 4
+    assert len({run["digest_now"] for run in found.json["runs"]}) == 4
+    refused = {
+        "found no such policy, expected the class Dead of mine.py": given[:4],
+        "python:Near: found one with the settings {'slack': 3}, expected the class Near of mine.py with {'slack': 1}": [
+            "--policy", f"{mine}:Near(slack=3)",
+        ],
+        "found no such policy, expected the class Near of mine.py": [],
+    }  # fmt: skip
+    for said, policies in refused.items():
+        ends = command("rerun", path, *policies)
+        assert ends.status == 2 and said in ends.err, ends.err
+    mine.write_text(MINE + "\n")
+    assert "python:Near: found one of another mine.py" in command("rerun", path, *given).err
+
+
+def test_a_layer_of_ones_own_is_given_again(small: str) -> None:
+    """A layer replaces a scheme whose settings stay those of the drive."""
+    ssd = Ssd.from_toml(small).with_({"ftl.scheme": "dftl"})
+    page_map = load(f"{LAYERS}:PageMap")
+    ours = ssd.play("uniform", requests=50, policies=[page_map])
+    [used] = ours.json["policies"]
+    assert used["replaced"] == "dftl" and ours.json["config"]["ftl"]["scheme"] == used["name"]
+    [again] = rerun(ours.json, policies=[page_map])
+    assert again.agrees and again.result.json["config"] == ours.json["config"]
+    with pytest.raises(errors.PolicyError, match="found no such policy"):
+        rerun(ours.json)
 
 
 def test_what_can_not_be_played_again(small: str) -> None:
     ssd = Ssd.from_toml(small)
-    ours = ssd.play("uniform", requests=50, policies=[First])
-    with pytest.raises(errors.SavedStateError, match="found python:First, expected policies"):
-        rerun(ours.json)
     run = ssd.play("uniform", requests=50).json
     with pytest.raises(errors.SavedStateError, match="interrupted"):
         rerun({**run, "ended": "interrupted"})

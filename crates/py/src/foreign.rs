@@ -11,12 +11,12 @@ use flashwright_ftl::policies::placement::{HostRun, MakePlacement, MovedPages, P
 use flashwright_ftl::policies::victim::{Choosing, MakeVictim, PickVictim, SealedBlocks, VictimContext};
 use flashwright_ftl::{FaultCell, Foreign, LpnRun};
 use flashwright_sim::{PolicyUsed, Report};
-use flashwright_ssd::{BufferRules, ChooseLeaving, HeldGroups, MakeManager, Policies, RamContext};
+use flashwright_ssd::{BufferRules, ChooseLeaving, DriveConfig, HeldGroups, MakeManager, Policies, RamContext};
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PySlice};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -58,6 +58,8 @@ pub struct Handed {
 /// State that the parts of one policy share.
 pub struct Shared {
     pub handed: Handed,
+    /// What the drive's configuration has in its place.
+    replaced: String,
     calls: AtomicU64,
     fault: FaultCell,
     cause: Arc<Mutex<Option<PyErr>>>,
@@ -71,13 +73,21 @@ pub struct Given {
 }
 
 impl Given {
-    /// Policies that were passed in, in the form that a drive is built with.
-    pub fn new(handed: Vec<Handed>) -> (Self, Policies) {
+    /// No policies.
+    pub fn none() -> Self {
+        Self { shared: Vec::new(), fault: FaultCell::default(), cause: Arc::default() }
+    }
+
+    /// Policies that were passed in for a drive, in the form that it is built with.
+    pub fn new(handed: Vec<Handed>, config: &DriveConfig) -> (Self, Policies) {
         let (fault, cause) = (FaultCell::default(), Arc::default());
         let mut policies = Policies { ftl: Foreign { fault: fault.clone(), ..Foreign::default() }, manager: None };
         let mut given = Self { shared: Vec::new(), fault: fault.clone(), cause };
+        let written = (!handed.is_empty()).then(|| json!(config.resolved()));
         for handed in handed {
+            let choice = written.as_ref().and_then(|config| config.pointer(&pointer_of(&handed.key)));
             let shared = Arc::new(Shared {
+                replaced: choice.and_then(Value::as_str).unwrap_or_default().to_owned(),
                 handed,
                 calls: AtomicU64::new(0),
                 fault: fault.clone(),
@@ -125,8 +135,7 @@ impl Given {
     pub fn tell(&self, report: &mut Report) {
         report.policies = self.shared.iter().map(|shared| shared.used()).collect();
         for shared in &self.shared {
-            let key = format!("/{}", shared.handed.key.replace('.', "/"));
-            if let Some(value) = report.config.pointer_mut(&key) {
+            if let Some(value) = report.config.pointer_mut(&pointer_of(&shared.handed.key)) {
                 *value = json!(shared.handed.name);
             }
         }
@@ -137,8 +146,13 @@ impl Shared {
     /// Its description in a result.
     fn used(&self) -> PolicyUsed {
         let about = serde_json::from_str::<PolicyUsed>(&self.handed.about).expect("written by policies.py");
-        PolicyUsed { calls: self.calls.load(Relaxed), ..about }
+        PolicyUsed { replaced: self.replaced.clone(), calls: self.calls.load(Relaxed), ..about }
     }
+}
+
+/// Where JSON of a configuration has a key.
+fn pointer_of(key: &str) -> String {
+    format!("/{}", key.replace('.', "/"))
 }
 
 impl Shared {

@@ -129,8 +129,8 @@ impl Server {
         let asked = cancelled.clone();
         let _drop = CancelOnDrop(cancelled);
         let (serving, policies) = interruptible(py, move || {
-            let (policies, handed) = Given::new(policies);
             let config = Config::from_toml(&config, "config").map_err(crate::config_error)?;
+            let (policies, handed) = Given::new(policies, &config);
             let precondition = text.precondition.as_deref().map(str::parse::<Precondition>).transpose();
             let precondition = precondition.map_err(WorkloadError::new_err)?;
             let (seed, cancelled) = (Seed(text.seed), || asked.0.load(Ordering::Relaxed));
@@ -163,7 +163,7 @@ impl Server {
         guarded(py, || {
             let proxied = device.open()?;
             let serving = Serving::start(proxied, &settings).map_err(|error| refused(&error))?;
-            Ok(Self::of(Running::Device(serving), Given::new(Vec::new()).0))
+            Ok(Self::of(Running::Device(serving), Given::none()))
         })
     }
 

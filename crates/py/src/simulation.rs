@@ -126,7 +126,7 @@ fn open(config: &DriveConfig, source: &str, settings: &str, policies: Vec<Handed
     let bad = |error: serde_json::Error| WorkloadError::new_err(format!("settings of the run: {error}"));
     let text: SourceText = serde_json::from_str(source).map_err(bad)?;
     let options: RunOptions = serde_json::from_str(settings).map_err(bad)?;
-    let (policies, handed) = Given::new(policies);
+    let (policies, handed) = Given::new(policies, config);
     let ssd = Ssd::with_policies(config, options.seed(), options.verifies(), &handed)
         .map_err(|error| run_error(&error.into(), false))?;
     policies.check()?;
@@ -275,7 +275,7 @@ impl Simulation {
             let mut run = flashwright_sim::Simulation::load_without_source(saved, &path).map_err(failed)?;
             let mut source = text.spec()?.open(run.ssd(), run.settings().seed).map_err(|error| open_error(&error))?;
             run.rewind(&mut source).map_err(failed)?;
-            Ok(State { run, source, text, options, policies: Given::new(Vec::new()).0, shared: None })
+            Ok(State { run, source, text, options, policies: Given::none(), shared: None })
         })?;
         Ok(Self::of(state))
     }

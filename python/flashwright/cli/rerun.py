@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from flashwright.cli.options import add_options
+from flashwright.cli.options import PolicyFiles, add_options
 from flashwright.cli.outputs import ResultOptions
 from flashwright.cli.render import errors, page, put_json, put_page
+from flashwright.drive.policies.handing import load
 from flashwright.errors import SavedStateError
 from flashwright.simulation.rerun import rerun as play_again
 from flashwright.simulation.results import Runs
@@ -37,16 +38,22 @@ def rerun(
             rich_help_panel="Workload",
         ),
     ] = None,
+    policy: PolicyFiles = None,
 ) -> int:
     """Play the runs of a result again, and say whether they come out the same.
 
     A result holds the drive, what was played, the options and the seed. Two runs are the same if their digests are:
-    of every figure, and of the state in which they left the drive. The exit status is 1 if one differs.
+    of every figure, and of the state in which they left the drive. The exit status is 1 if one differs. Policies
+    written in Python are given again with --policy, as they were then.
     """
     output.check()
+    given = [load(text) for text in policy or []]
     with Bar(output.bar) as bar:
         found = play_again(
-            _document(result), trace=trace, progress=lambda label, now: bar.update(now, label=label)
+            _document(result),
+            trace=trace,
+            policies=given,
+            progress=lambda label, now: bar.update(now, label=label),
         )
     put_json(
         {

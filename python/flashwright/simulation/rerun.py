@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
+from flashwright.drive.policies.handing import Given, handed, known_as
 from flashwright.errors import SavedStateError, TraceError
 from flashwright.simulation.results import RunResult
 from flashwright.simulation.run import Run
@@ -57,6 +59,7 @@ def rerun(
     document: Mapping[str, object],
     *,
     trace: Path | None = None,
+    policies: Sequence[Given] = (),
     progress: Callable[[str, Progress], None] | None = None,
 ) -> list[Rerun]:
     """Play the runs of a result again.
@@ -67,6 +70,9 @@ def rerun(
         What ``simulate --json`` or ``compare --json`` wrote, or ``RunResult.json``.
     trace : Path, optional
         Where the trace lies now. By default where it lay then; bundled traces are found anywhere.
+    policies : sequence, optional
+        The policies written in Python that runs used, as they were handed to them: of a result that compares
+        several, all of them. Each is known by its class, the digest of its file and its parameters.
     progress : callable, optional
         Called a few times a second with the label of the run that is under way, and where it stands.
 
@@ -78,7 +84,9 @@ def rerun(
     Raises
     ------
     SavedStateError
-        If a run does not say what made it, was interrupted, or used policies written in Python.
+        If a run does not say what made it, or was interrupted.
+    PolicyError
+        If a policy that it used is not among those given.
     TraceError
         If its trace is not there, or another one.
 
@@ -93,7 +101,7 @@ def rerun(
     runs: Any = document.get("runs", [document])
     if not isinstance(runs, list) or not runs:
         raise SavedStateError(f"runs: found {runs!r:.60}, expected a list of runs", "")
-    begun = [_begun(run, trace) for run in runs]
+    begun = [_begun(run, trace, policies) for run in runs]
     found = []
     for figures, run in zip(runs, begun, strict=True):
         label = _label(figures)
@@ -117,7 +125,7 @@ def _label(figures: Mapping[str, Any]) -> str:
     return str(figures.get("label") or figures["config"]["name"])
 
 
-def _begun(figures: Mapping[str, Any], trace: Path | None) -> Run:
+def _begun(figures: Mapping[str, Any], trace: Path | None, policies: Sequence[Given]) -> Run:
     try:
         made, digest, ended = figures["run"]["made"], figures["digest"], figures["ended"]
         label, used = _label(figures), figures["policies"]
@@ -131,12 +139,6 @@ def _begun(figures: Mapping[str, Any], trace: Path | None) -> Run:
             f"{label}: found nothing that says what made it, expected a simulated run",
             "what a device or clients do can't be played again; a recording of it can",
         )
-    if used:
-        names = ", ".join(each["name"] for each in used)
-        raise SavedStateError(
-            f"{label}: found {names}, expected policies of the simulator's own",
-            "a result knows a policy written in Python by its digest only; play it again with the policy's file",
-        )
     if ended == "interrupted":
         raise SavedStateError(
             f"{label}: found a run that was interrupted, expected one that came to its end",
@@ -148,8 +150,12 @@ def _begun(figures: Mapping[str, Any], trace: Path | None) -> Run:
         path = _trace(source["trace"], made["trace_sha256"], trace)
         source["trace"]["path"] = path
         mark = TraceMark(path)
-    toml = _core.config_of_json(json.dumps(figures["config"]))
-    core = _core.Simulation(toml, json.dumps(source), json.dumps(made["options"]), ())
+    config, given = copy.deepcopy(figures["config"]), [known_as(each, policies) for each in used]
+    for each in used:
+        *parts, name = each["key"].split(".")
+        reduce(getitem, parts, config)[name] = each["replaced"]
+    toml = _core.config_of_json(json.dumps(config))
+    core = _core.Simulation(toml, json.dumps(source), json.dumps(made["options"]), handed(given))
     return Run(core, mark)
 
 

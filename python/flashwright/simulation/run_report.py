@@ -819,6 +819,7 @@ PolicyUsed = TypedDict(
     "PolicyUsed",
     {
         "key": str,
+        "replaced": str,
         "name": str,
         "module": str,
         "class": str,

@@ -661,6 +661,9 @@ pub struct Energy {
 pub struct PolicyUsed {
     /// The configuration key whose choice it replaced.
     pub key: String,
+    /// That choice.
+    #[serde(default)]
+    pub replaced: String,
     /// The name that results call it by.
     pub name: String,
     /// Its module.
