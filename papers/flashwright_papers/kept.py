@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from flashwright.errors import ConfigError
-from flashwright_papers.claims import TOO_SMALL, Verdict
-from flashwright_papers.judged import plain
+from flashwright_papers.claims import TOO_SMALL, Answer, Setting, Verdict
+from flashwright_papers.judged import Judged, plain
 from flashwright_papers.papers import Paper
-from flashwright_papers.planning import exhibits
-from flashwright_papers.session import counts_of, sources_of
+from flashwright_papers.planning import choose, exhibits
+from flashwright_papers.search import search
+from flashwright_papers.session import Judging, counts_of, sources_of
 
-__all__ = ["read_kept", "renewed", "written"]
+__all__ = ["read_kept", "renewed", "searched", "written"]
 
 
 def written(document: Mapping[str, Any]) -> str:
@@ -134,3 +135,64 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
     ]
     sources = [plain(asdict(each)) for each in sources_of(read, shown)]
     return {**document, "counts": counts, "sources": sources, "claims": claims}
+
+
+def searched(
+    document: Mapping[str, Any],
+    judging: Judging,
+    wanted: Sequence[str] = (),
+    traces: Path | None = None,
+) -> dict[str, Any]:
+    """A kept document with searches made now; what its run found and judged stays.
+
+    Parameters
+    ----------
+    document : mapping
+        As :func:`renewed` gives it.
+    judging : Judging
+        Runs what is searched.
+    wanted : sequence of str
+        As :func:`flashwright_papers.choose` takes it; all claims of the document if there is none.
+    traces : Path or None
+        The folder of real traces that the document's run had, if any.
+
+    Returns
+    -------
+    dict
+        The document, where each wanted claim that is not reproduced has the readings that were tried.
+
+    Raises
+    ------
+    ConfigError
+        If a wanted claim is not in the document, or its run had traces and there are none now.
+    """
+    held = {(each["paper"], each["id"]): each for each in document["claims"]}
+    claims = [each for each in choose(judging.read, wanted) if (each.paper, each.id) in held]
+    if not claims:
+        raise ConfigError(
+            f"document: found none of {', '.join(wanted)}, expected claims that it has",
+            "",
+            parameters=["document"],
+        )
+    if document["traces"] and traces is None:
+        raise ConfigError(
+            "traces: found none, expected the folder that the document's run had",
+            "a search without them would answer another question",
+            parameters=["traces"],
+        )
+    folder = traces if document["traces"] else None
+    setting = Setting(document["quick"], folder, document["given"])
+    judged = []
+    for claim in claims:
+        each = held[claim.paper, claim.id]
+        if each["judged"] is not None:
+            judged.append(Judged(claim, Answer(Verdict(each["judged"]), each["ours"])))
+    found = {
+        (each.claim.paper, each.claim.id): plain([asdict(one) for one in each.searched])
+        for each in search(judging.read, judged, setting, judging.kept, judging)
+    }
+    renewed_claims = [
+        each | {"searched": found[name]} if (name := (each["paper"], each["id"])) in found else each
+        for each in document["claims"]
+    ]
+    return {**document, "claims": renewed_claims}

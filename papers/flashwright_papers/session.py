@@ -38,7 +38,7 @@ from flashwright_papers.papers import Paper, papers
 from flashwright_papers.planning import Plan, checked_given, choose, exhibits, keys, needs, plan
 from flashwright_papers.search import search as search_readings
 
-__all__ = ["Reproduction", "Source", "counts_of", "reproduce", "sources_of"]
+__all__ = ["Judging", "Reproduction", "Source", "counts_of", "folder_of", "reproduce", "sources_of"]
 
 
 @dataclass(frozen=True)
@@ -247,25 +247,14 @@ def reproduce(
     """
     read = papers(experiments)
     claims = choose(read, wanted)
-    folder = None if traces is None else _folder(traces)
+    folder = None if traces is None else folder_of(traces)
     setting = Setting(quick, folder, checked_given(read, claims, given or {}))
     kept = Store(Path(store))
-    by_key: dict[str, Outcome] = {}
-
-    def judge(made: Plan) -> tuple[Judged, ...]:
-        if told is not None:
-            told(made)
-        listed = [point for points in made.points.values() for point in points]
-        outcomes = compute(listed, kept, workers=workers, dask=dask, progress=progress)
-        by_key.update({each.point.key: each for each in outcomes})
-        rows = {
-            name: [by_key[point.key] for point in points] for name, points in made.points.items()
-        }
-        return _judge(read, made.claims, rows)
+    judging = Judging(read, kept, workers, dask, progress, told)
 
     began = time.monotonic()
     made = plan(read, claims, setting, kept)
-    judged = judge(made)
+    judged = judging(made)
     if quick:
         full = plan(read, claims, replace(setting, quick=False), kept)
         judged = tuple(
@@ -273,7 +262,8 @@ def reproduce(
             for each in judged
         )
     if search:
-        judged = search_readings(read, judged, setting, kept, judge)
+        judged = search_readings(read, judged, setting, kept, judging)
+    by_key = judging.by_key
     return Reproduction(
         judged,
         setting,
@@ -284,10 +274,55 @@ def reproduce(
         sum(each.seconds for each in by_key.values()),
         time.monotonic() - began,
         workers or cores(),
-        tuple(each for each in by_key.values() if each.error is not None),
+        judging.failures,
         {name: read[name].open for name in dict.fromkeys(each.paper for each in claims)},
         sources_of(read, exhibits(read, wanted)),
     )
+
+
+@dataclass
+class Judging:
+    """Runs plans, and judges their claims by what came out.
+
+    Attributes
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    kept : Store
+        Where results are kept.
+    workers, dask, progress, told
+        As :func:`reproduce` takes them.
+    by_key : dict of str to Outcome
+        What came out of all plans so far.
+    """
+
+    read: Mapping[str, Paper]
+    kept: Store
+    workers: int | None = None
+    dask: str | None = None
+    progress: Callable[[Outcome, int, int], None] | None = None
+    told: Callable[[Plan], None] | None = None
+    by_key: dict[str, Outcome] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> tuple[Outcome, ...]:
+        """Runs that failed."""
+        return tuple(each for each in self.by_key.values() if each.error is not None)
+
+    def __call__(self, made: Plan) -> tuple[Judged, ...]:
+        """Run a plan and judge it."""
+        if self.told is not None:
+            self.told(made)
+        listed = [point for points in made.points.values() for point in points]
+        outcomes = compute(
+            listed, self.kept, workers=self.workers, dask=self.dask, progress=self.progress
+        )
+        self.by_key.update({each.point.key: each for each in outcomes})
+        rows = {
+            name: [self.by_key[point.key] for point in points]
+            for name, points in made.points.items()
+        }
+        return _judge(self.read, made.claims, rows)
 
 
 def sources_of(read: Mapping[str, Paper], shown: Sequence[Exhibit]) -> tuple[Source, ...]:
@@ -306,7 +341,19 @@ def sources_of(read: Mapping[str, Paper], shown: Sequence[Exhibit]) -> tuple[Sou
     )
 
 
-def _folder(path: str | os.PathLike[str]) -> Path:
+def folder_of(path: str | os.PathLike[str]) -> Path:
+    """The folder of real traces.
+
+    Parameters
+    ----------
+    path : path
+        Where it is.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+    """
     folder = Path(path)
     if not folder.is_dir():
         raise ConfigError(

@@ -361,9 +361,50 @@ def test_what_is_kept_must_be_a_reproduction(
     kept.write_text(json.dumps(other))
     said = command("reproduce", "--from-json", kept, *where)
     assert said.status == 2 and "found the claim x/X1" in said.err
-    for asked in (("T1",), ("--traces", folder)):
+    for asked in (("T1",), ("--traces", folder), ("--search", "--quick")):
         said = command("reproduce", *asked, "--from-json", kept, *where)
         assert said.status == 2 and "--from-json: found with claims" in said.err
+
+
+def test_a_kept_run_is_searched_without_being_run_again(
+    folder: Path, tmp_path: Path, command: Cli
+) -> None:
+    left_open(folder)
+    where, kept = ("--experiments", folder.parent), tmp_path / "claims.json"
+    assert command("reproduce", *where, "--store", tmp_path / "s", "--json", kept).status == 1
+    first = json.loads(kept.read_text())
+    (folder / "note.txt").unlink()
+    run = ("reproduce", "--from-json", kept, "--search", *where, "--json", kept)
+    said = command(*run, "T1", "--store", tmp_path / "other")
+    assert said.status == 1 and "2 claims: 0 reproduced" in said.out
+    # Of the search's own runs, the full run's 4 is not one.
+    assert played(folder) == ["1", "2", "3", "5"]
+    found = json.loads(kept.read_text())
+    readings = [(one["given"], one["verdict"]) for one in found["claims"][0].pop("searched")]
+    assert readings == [
+        ("", "not reproduced"),
+        ("the second count: 3", "reproduced"),
+        ("the second count: 5", "not reproduced"),
+    ]
+    assert first["claims"][0].pop("searched") == [] and found == first
+    # What a run had is what its search has.
+    first["traces"] = True
+    kept.write_text(json.dumps(first))
+    said = command(*run, "--store", tmp_path / "other")
+    assert said.status == 2 and "--traces: found none" in said.err
+    first["claims"] = first["claims"][1:]
+    kept.write_text(json.dumps(first))
+    said = command(*run, "T1", "--store", tmp_path / "other")
+    assert said.status == 2 and "--from-json: found none of T1" in said.err
+
+
+def test_a_search_leaves_alone_what_no_reading_changes(folder: Path, tmp_path: Path) -> None:
+    left_open(folder)
+    (folder / "runs.py").write_text(RUNS)
+    args: dict[str, Any] = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 1}
+    found = reproduce(search=True, **args)
+    assert [each.searched for each in found.judged] == [(), ()]
+    assert played(folder) == ["1", "2", "4"]
 
 
 def test_a_claim_that_is_not_reproduced_is_status_1(
