@@ -12,9 +12,9 @@ from flashwright.errors import ConfigError
 from flashwright_papers.claims import TOO_SMALL, Answer, Setting, Verdict
 from flashwright_papers.judged import Judged, plain
 from flashwright_papers.papers import Paper
-from flashwright_papers.planning import choose, exhibits
+from flashwright_papers.planning import choose, exhibits, plan
 from flashwright_papers.search import search
-from flashwright_papers.session import Judging, counts_of, sources_of
+from flashwright_papers.session import Judging, Spent, counts_of, sources_of, totals
 
 __all__ = ["read_kept", "renewed", "searched", "written"]
 
@@ -137,6 +137,12 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
     return {**document, "counts": counts, "sources": sources, "claims": claims}
 
 
+def _with_totals(document: Mapping[str, Any], spent: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with what its parts took, and the totals of that."""
+    runs, cpu_s = totals({name: Spent(**each) for name, each in spent.items()})
+    return {**document, "runs": runs, "cpu_s": round(cpu_s, 1), "spent": dict(spent)}
+
+
 def searched(
     document: Mapping[str, Any],
     judging: Judging,
@@ -159,7 +165,8 @@ def searched(
     Returns
     -------
     dict
-        The document, where each wanted claim that is not reproduced has the readings that were tried.
+        The document, where each wanted claim that is not reproduced has the readings that were tried. What a part's
+        last search took is in its ``spent``, and the document's totals are the sums of that.
 
     Raises
     ------
@@ -174,6 +181,12 @@ def searched(
             "",
             parameters=["document"],
         )
+    if "spent" not in document:
+        raise ConfigError(
+            "document: found no `spent`, expected what each part took",
+            "it was written by an older version; run its claims again",
+            parameters=["document"],
+        )
     if document["traces"] and traces is None:
         raise ConfigError(
             "traces: found none, expected the folder that the document's run had",
@@ -184,15 +197,22 @@ def searched(
     setting = Setting(document["quick"], folder, document["given"])
     judged = []
     for claim in claims:
-        each = held[claim.paper, claim.id]
-        if each["judged"] is not None:
-            judged.append(Judged(claim, Answer(Verdict(each["judged"]), each["ours"])))
+        one = held[claim.paper, claim.id]
+        if one["judged"] is not None:
+            judged.append(Judged(claim, Answer(Verdict(one["judged"]), one["ours"])))
     found = {
-        (each.claim.paper, each.claim.id): plain([asdict(one) for one in each.searched])
-        for each in search(judging.read, judged, setting, judging.kept, judging)
+        (new.claim.paper, new.claim.id): plain([asdict(reading) for reading in new.searched])
+        for new in search(judging.read, judged, setting, judging.kept, judging)
     }
+    # The points of the run itself are no part of what a search takes.
+    run = plan(judging.read, claims, setting, judging.kept).points
+    taken = {name: {each.key for each in points} for name, points in run.items()}
+    spent = dict(document["spent"])
+    for part, each in judging.spent(taken).items():
+        now = {"searched_runs": each.searched_runs, "searched_cpu_s": each.searched_cpu_s}
+        spent[part] = spent[part] | now
     renewed_claims = [
         each | {"searched": found[name]} if (name := (each["paper"], each["id"])) in found else each
         for each in document["claims"]
     ]
-    return {**document, "claims": renewed_claims}
+    return _with_totals({**document, "claims": renewed_claims}, spent)
