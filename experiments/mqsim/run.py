@@ -1,10 +1,11 @@
 """The configurations in MQSim's repository, converted and played, beside MQSim's own figures.
 
-    python experiments/mqsim/run.py FOLDER [--csv FILE]
+    python experiments/mqsim/run.py FOLDER [--only PART] [--csv FILE]
 
 FOLDER is a checkout of MQSim in which the program is built; its files stay as they are. Each flow of each scenario is
-played alone by both programs, for `STOP_NS` of simulated time where it would end at a time. What it shows is told
-in docs/how-to/coming-from.md. Exits with 1 if a flow can't be converted or played.
+played alone by both programs, for `STOP_NS` of simulated time where it would end at a time; with `--only` the flows of
+SSDs alone whose file has that in its name. In a table that is there, rows of other flows stay. What it shows is told in
+docs/how-to/coming-from.md. Exits with 1 if a flow can't be converted or played.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ PARTS = {
     "Die_IDs": "Die_No_Per_Chip",
     "Plane_IDs": "Plane_No_Per_Die",
 }
+
+
+# What names a flow in the table.
+NAMES = ("ssd", "workload", "scenario", "flow")
 
 
 @dataclass(frozen=True)
@@ -231,27 +236,40 @@ def compared(folder: Path, flow: Flow) -> Row:
     return row
 
 
+def read_table(path: Path) -> dict[tuple[str, ...], dict[str, str]]:
+    """The lines of a table by what names their flow; none where there is no table."""
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        return {tuple(line[name] for name in NAMES): line for line in csv.DictReader(file)}
+
+
 def write_table(path: Path, rows: Iterable[Row]) -> None:
-    """Write the flows so far."""
+    """Write the flows so far, in the place of their lines in the table that is there."""
+    lines = read_table(path)
+    for row in rows:
+        line = {
+            k: "" if v is None else f"{v:.6g}" if isinstance(v, float) else str(v)
+            for k, v in asdict(row).items()
+        }
+        lines[tuple(line[name] for name in NAMES)] = line
     with path.open("w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, [each.name for each in fields(Row)], lineterminator="\n")
         table.writeheader()
-        for row in rows:
-            table.writerow(
-                {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(row).items()}
-            )
+        table.writerows(lines.values())
 
 
 def main() -> int:
     """Play all, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--only", default="", help="a part of the name of an SSD's file")
     parser.add_argument("--csv", type=Path)
     options = parser.parse_args()
     folder = options.folder.resolve()
     rows: dict[tuple[str, str], Row] = {}
     for flow in flows(folder):
-        if flow.same_as not in rows:
+        if options.only in flow.ssd.name and flow.same_as not in rows:
             rows[flow.same_as] = compared(folder, flow)
             print(*asdict(rows[flow.same_as]).values(), sep="\t", flush=True)
             if options.csv is not None:

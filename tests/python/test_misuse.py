@@ -376,6 +376,23 @@ def test_a_fault_of_the_program_is_one_line(
     assert "Traceback (most recent call last):" in capfd.readouterr().err
 
 
+def test_a_library_that_the_machine_lacks_is_named(
+    command: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ImportError(
+            "libstdc++.so.6: cannot open shared object file: No such file or directory"
+        )
+
+    monkeypatch.setattr("flashwright.cli.devices.bundled", broken)
+    said = command("devices")
+    assert (said.status, said.err) == (
+        2,
+        "error: libstdc++.so.6: a library that Python's packages load is not on this machine\n"
+        "hint: install it with the system's packages: libstdc++.so.6 is in Debian's libstdc++6\n",
+    )
+
+
 SSD = Ssd.named("default")
 # What is called in Python, what is said there, and what the command line says of the same.
 FACES: list[tuple[Callable[[], object], str, str]] = [

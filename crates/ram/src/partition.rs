@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const ENTRY_BYTES: u64 = 8;
 /// RAM that moves per decision: 4 pages of 4 KiB, or 2,048 entries.
 pub(crate) const STEP: Bytes = Bytes(16 << 10);
+/// Share of the RAM that the table has at first, for want of a word on it: half.
+pub(crate) const START_SHARE: f64 = 0.5;
 /// Requests between two decisions.
 pub(crate) const WINDOW: u32 = 500;
 
@@ -70,15 +72,17 @@ impl Partition {
         problems
     }
 
-    /// Half and half, but the table gets no more than it needs.
-    pub fn new(step: Bytes, context: &RamContext) -> Self {
+    /// This share is the table's, but it gets no more than it needs, and each side at least a step.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of the pages, which are 32 bits
+    pub fn new(step: Bytes, map_share: f64, context: &RamContext) -> Self {
         let entries_per_page = u32::try_from(context.page_bytes / ENTRY_BYTES).unwrap_or(u32::MAX).max(1);
         let entries = context.map_cache.map(|cache| cache.capacity_limits.1);
         let map_max = entries.map_or(0, |entries| entries.div_ceil(entries_per_page));
+        let (step, share) = (Self::pages_of(step, context), (f64::from(context.pages) * map_share) as u32);
         Self {
             total: context.pages,
-            map: (context.pages / 2).min(map_max),
-            step: Self::pages_of(step, context),
+            map: share.clamp(step, context.pages.saturating_sub(step).max(step)).min(map_max),
+            step,
             map_max,
             entries_per_page,
             entries,

@@ -10,7 +10,11 @@ use flashwright_ram::{ApSettings, ManagerName, ManagerSettings, RamSettings};
 const LOGICAL: u32 = 8192;
 
 fn drive(scheme: SchemeName, charge: bool, count_gc: bool) -> Result<Drive, Vec<String>> {
-    let ap = ApSettings { window: 50, step: Bytes(4 * PAGE), count_gc };
+    with(scheme, charge, ApSettings { count_gc, ..ApSettings::default() })
+}
+
+fn with(scheme: SchemeName, charge: bool, ap: ApSettings) -> Result<Drive, Vec<String>> {
+    let ap = ApSettings { window: 50, step: Bytes(4 * PAGE), ..ap };
     let settings = RamSettings {
         manager: Some(ManagerName::Ap),
         size: Bytes(96 * PAGE),
@@ -51,6 +55,28 @@ fn random_reads_make_the_table_grow() {
     assert_eq!(buffer(&drive), 4, "all but a step");
     assert!(drive.extra("ghost_map_hits") > 100.0 && drive.extra("map_grown_steps") >= 11.0);
     drive.assert_clean("afterwards");
+}
+
+/// With reads kept, pages read again come from the buffer; without, only what is written does, and reads of what left it speak
+/// for a larger one all the same.
+#[test]
+fn reads_are_kept_or_not() {
+    for keeps_reads in [true, false] {
+        let mut drive = with(SchemeName::Dftl, false, ApSettings { keeps_reads, ..ApSettings::default() }).unwrap();
+        // Twenty pages that have left for flash, read twice.
+        (0..20).for_each(|at| drive.write(3 + at * 160, 1));
+        (0..50).for_each(|at| drive.write(80 + at * 160, 1));
+        (0..20).for_each(|at| drive.read(3 + at * 160, 1));
+        drive.ram.reset_figures();
+        (0..20).for_each(|at| drive.read(3 + at * 160, 1));
+        assert_eq!(drive.ram.figures().read_hits, if keeps_reads { 20 } else { 0 });
+        // More pages in turn than RAM has: of those that left the last are read first.
+        (0..100).for_each(|at| drive.write(4096 + at * 16, 1));
+        let before = drive.extra("ghost_buffer_hits");
+        (0..100).rev().for_each(|at| drive.read(4096 + at * 16, 1));
+        assert!(drive.extra("ghost_buffer_hits") > before, "keeps reads: {keeps_reads}");
+        drive.assert_clean("afterwards");
+    }
 }
 
 /// Whatever comes, both sides make up the RAM, and keep a step.

@@ -317,6 +317,8 @@ struct Reference {
     buffer: u32,
     map: u32,
     window: Vec<(RequestKind, u32, u32)>,
+    /// Different blocks from which a window of 40 counts as random.
+    random: usize,
 }
 
 impl Reference {
@@ -358,7 +360,7 @@ impl Reference {
         let blocks: BTreeSet<u32> =
             self.window.iter().flat_map(|(_, first, pages)| first / self.np..=(first + pages - 1) / self.np).collect();
         let writes = self.window.iter().filter(|(kind, ..)| *kind == RequestKind::Write).count();
-        if blocks.len() >= 20 {
+        if blocks.len() >= self.random {
             if self.buffer >= 8 {
                 (self.buffer, self.map) = (self.buffer - 4, self.map + 4);
             }
@@ -380,9 +382,14 @@ fn the_reference_model_decides_alike() {
             ([SchemeName::Dftl, SchemeName::Dftl, SchemeName::Page][seed as usize % 3], 8, 4096);
         let (mut flash, mut scheme) = flash(scheme, 640, np, logical, 32, &GcSettings::default());
         let own = seed % 2 == 0;
+        // Of 40 pages, and of 40 requests.
+        let (map_start, random) = [(20, 20), (10, 12), (36, 30)][seed as usize / 3 % 3];
         let gc_arm = GcArmSettings {
             step: Bytes(4 * PAGE),
             window: 40,
+            random_share: f64::from(random) / 40.0,
+            // More than all but a step is all but a step.
+            map_start_share: if map_start == 36 { 1.0 } else { f64::from(map_start) / 40.0 },
             block_destage: if own { BlockDestage::Own } else { BlockDestage::Append },
             ..GcArmSettings::default()
         };
@@ -403,9 +410,17 @@ fn the_reference_model_decides_alike() {
         let shrink = |entries: u32| entries / 40 + 4;
         let shared = manager.map_entries().is_some();
         manager.map_entries().into_iter().for_each(|entries| scheme.resize_map_cache(shrink(entries), &mut flash));
-        let (buffer, map) = if shared { (20, 20) } else { (40, 0) };
-        let mut reference =
-            Reference { pages: Vec::new(), now: 0, np, entries_per_page: 32, buffer, map, window: Vec::new() };
+        let (buffer, map) = if shared { (40 - map_start, map_start) } else { (40, 0) };
+        let mut reference = Reference {
+            pages: Vec::new(),
+            now: 0,
+            np,
+            entries_per_page: 32,
+            buffer,
+            map,
+            window: Vec::new(),
+            random: random as usize,
+        };
         let mut space = logical;
         for step in 0..1500 {
             let at = format!("seed {seed}, step {step}");

@@ -29,9 +29,10 @@ const WINDOWS_LEAST: u64 = 200;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunOptions {
-    /// Precondition the drive first. workload: fill it, then play the workload until write amplification has settled; auto: workload
-    /// where possible, else sequential (the default of compare, advise and sweeps). empty (the default elsewhere), sequential,
-    /// random: a bare start, not a settled one.
+    /// Precondition the drive first. workload: fill it, then play the workload until write amplification has settled;
+    /// workload:scaled: the same, begun as a copy of a small drive that has settled; auto: workload where possible, else sequential
+    /// (the default of compare, advise and sweeps). steady, steady:laid-out: settled under uniform writes. empty (the default
+    /// elsewhere), sequential, random: a bare start, not a settled one.
     #[schemars(extend("metavar" = "SPEC", "panel" = "The drive", "of" = "drive"))]
     pub precondition: Option<String>,
     /// Multiply arrival times; 0.5 plays twice as fast.

@@ -293,6 +293,8 @@ struct PudReference {
     position: i128,
     capacity: usize,
     threshold: Fraction,
+    /// Of the average distance, in thousandths.
+    weight: i128,
     formula: &'static str,
     recency: &'static str,
     fug: &'static str,
@@ -300,8 +302,8 @@ struct PudReference {
 }
 
 impl PudReference {
-    fn new(capacity: usize, threshold: Fraction, [formula, recency, fug]: [&'static str; 3]) -> Self {
-        Self { blocks: BTreeMap::new(), position: 0, capacity, threshold, formula, recency, fug, destages: 0 }
+    fn new(capacity: usize, threshold: Fraction, weight: i128, [formula, recency, fug]: [&'static str; 3]) -> Self {
+        Self { blocks: BTreeMap::new(), position: 0, capacity, threshold, weight, formula, recency, fug, destages: 0 }
     }
 
     /// By block: PUD, and whether it is in FUG.
@@ -314,7 +316,9 @@ impl PudReference {
             }
             let average = if updates > 1 { Fraction(distances, updates - 1) } else { Fraction(0, 1) };
             let latest = if self.recency == "completed" { self.position - 1 } else { self.position };
-            average.plus(Fraction(latest - positions.last().unwrap(), 1)).times(Fraction(1, 2))
+            let recency = Fraction(latest - positions.last().unwrap(), 1);
+            let share = |thousandths| Fraction(thousandths, 1000);
+            average.times(share(self.weight)).plus(recency.times(share(1000 - self.weight)))
         };
         let puds: BTreeMap<u32, Fraction> = self.blocks.iter().map(|(b, (_, at))| (*b, pud(at))).collect();
         let Some(least) = puds.values().min_by(|a, b| a.compare(b)).copied() else { return BTreeMap::new() };
@@ -408,6 +412,7 @@ proptest! {
         acts in acts(1, 1, 1),
         capacity in BLOCK..32,
         thousandths in prop::sample::select(vec![0, 1, 10, 100, 250, 500, 900, 1000]),
+        weight in prop::sample::select(vec![500, 500, 0, 250, 667, 999]),
         formula in prop::sample::select(vec!["average", "average", "average", "alg1"]),
         recency in prop::sample::select(vec!["completed", "current"]),
         fug in prop::sample::select(vec!["range", "above-min"]),
@@ -415,13 +420,14 @@ proptest! {
         let settings = [
             "ram.manager=pud-lru".to_owned(),
             format!("ram.pud-lru.threshold={}", f64::from(thousandths) / 1000.0),
+            format!("ram.pud-lru.distance-weight={}", f64::from(weight) / 1000.0),
             format!("ram.pud-lru.pud={formula}"),
             format!("ram.pud-lru.recency={recency}"),
             format!("ram.pud-lru.fug={fug}"),
         ];
         let mut ssd = drive(capacity, &settings);
         let threshold = Fraction(i128::from(thousandths), 1000);
-        let mut reference = PudReference::new(capacity as usize, threshold, [formula, recency, fug]);
+        let mut reference = PudReference::new(capacity as usize, threshold, i128::from(weight), [formula, recency, fug]);
         for (step, act) in acts.iter().enumerate() {
             let before = reference.destages;
             act.perform(&mut ssd);

@@ -128,6 +128,8 @@ def _warnings_as_notes() -> Iterator[None]:
 
 # What the system's loader, the C library and Python say where there is no memory, not all of it as a MemoryError.
 _NO_MEMORY = ("failed to map segment", "annot allocate memory", "can't start new thread")
+# What the system's loader says of a library that a package of Python is linked with.
+_NO_LIBRARY = ": cannot open shared object file"
 # Addresses that a process takes with all of our libraries, most of it never used: PyArrow alone maps 1.3 GiB.
 _LIBRARIES_MIB = 1536
 
@@ -167,6 +169,13 @@ def _failed(error: Exception) -> int:
         _fault(f"{where}: {reason(error)}")
         if where == streams.STDOUT:
             streams.drop_output()
+        return 2
+    library, is_missing, _ = str(error).partition(_NO_LIBRARY)
+    if is_missing:
+        _fault(
+            f"{library}: a library that Python's packages load is not on this machine",
+            "install it with the system's packages: libstdc++.so.6 is in Debian's libstdc++6",
+        )
         return 2
     first = next(iter(str(error).splitlines()), "")
     _fault(

@@ -25,9 +25,11 @@ class RunFlags:
             metavar="SPEC",
             help=(
                 "Precondition the drive first. workload: fill it, then play the workload until write "
-                "amplification has settled; auto: workload where possible, else sequential (the "
-                "default of compare, advise and sweeps). empty (the default elsewhere), sequential, "
-                "random: a bare start, not a settled one."
+                "amplification has settled; workload:scaled: the same, begun as a copy of a small "
+                "drive that has settled; auto: workload where possible, else sequential (the default "
+                "of compare, advise and sweeps). steady, steady:laid-out: settled under uniform "
+                "writes. empty (the default elsewhere), sequential, random: a bare start, not a "
+                "settled one."
             ),
             rich_help_panel="The drive",
         ),

@@ -3,7 +3,7 @@
 //! it).
 //!
 //! **A reconstruction.** The published formulas were not available; those of [`crate::partition`] are ours, and so are
-//! the figures from this manager. Pages read and written are kept; the least recently used one is evicted. Every
+//! the figures from this manager. Pages read and written are kept, or written ones alone (`keeps-reads`); the least recently used one is evicted. Every
 //! `window` requests the side whose ghosts would have saved more time takes `step` bytes from the other; each side
 //! keeps at least one step. There are as many ghosts as a step has entries. With a scheme without a cached mapping
 //! table all RAM is page cache, and nothing moves.
@@ -12,7 +12,7 @@
 
 use super::{Lru, RamContext, RamManager, View};
 use crate::Destage;
-use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
+use crate::partition::{Balance, Better, Partition, START_SHARE, STEP, WINDOW, ghosts_bytes};
 use flashwright_block::{Bytes, RequestKind};
 use flashwright_ftl::{LpnRun, NoSettings, Violation, Watch};
 use flashwright_nand::Lpn;
@@ -28,13 +28,15 @@ pub struct ApSettings {
     pub window: u32,
     /// RAM that moves per decision, rounded down to whole pages; each side keeps at least this much.
     pub step: Bytes,
+    /// Whether the buffer keeps pages that are read too. Hu 2012 only says that AP buffers data.
+    pub keeps_reads: bool,
     /// Whether a program that the buffer would have saved is weighted with the cleaning copies that it causes.
     pub count_gc: bool,
 }
 
 impl Default for ApSettings {
     fn default() -> Self {
-        Self { window: WINDOW, step: STEP, count_gc: false }
+        Self { window: WINDOW, step: STEP, keeps_reads: true, count_gc: false }
     }
 }
 
@@ -45,6 +47,7 @@ pub struct Ap {
     cache: Lru,
     partition: Partition,
     balance: Balance,
+    keeps_reads: bool,
     window: u32,
     /// Requests in the current window.
     requests: u32,
@@ -56,7 +59,6 @@ impl RamManager for Ap {
     const NAME: &'static str = "ap";
     const ABOUT: &'static str =
         "a page cache and the mapping table share the RAM by their ghosts (after Shim 2010; ours)";
-    const KEEPS_READS: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = ApSettings;
 
@@ -66,11 +68,12 @@ impl RamManager for Ap {
 
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         let context = context.less(ghosts_bytes(settings.step, &context));
-        let partition = Partition::new(settings.step, &context);
+        let partition = Partition::new(settings.step, START_SHARE, &context);
         Self {
             balance: Balance::new(partition.step().0, settings.count_gc, &context),
             cache: Lru::new(&NoSettings {}, context),
             partition,
+            keeps_reads: settings.keeps_reads,
             window: settings.window,
             requests: 0,
             moves: [0; 2],
@@ -79,6 +82,10 @@ impl RamManager for Ap {
 
     fn watch(&self) -> Watch {
         Watch { map_ghosts: self.partition.step().1, ..Watch::default() }
+    }
+    #[inline(always)]
+    fn keeps_reads(&self) -> bool {
+        self.keeps_reads
     }
     #[inline(always)]
     fn capacity(&self) -> u32 {
@@ -106,7 +113,11 @@ impl RamManager for Ap {
     }
     #[inline(always)]
     fn read(&mut self, lpn: Lpn) -> bool {
-        self.cache.read(lpn)
+        let held = self.cache.read(lpn);
+        if !held && !self.keeps_reads {
+            self.balance.read_outside(lpn);
+        }
+        held
     }
     #[inline(always)]
     fn choose(&mut self, view: View, out: &mut Destage) {

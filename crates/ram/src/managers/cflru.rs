@@ -94,7 +94,6 @@ impl RamManager for Cflru {
     const NAME: &'static str = "cflru";
     const ABOUT: &'static str =
         "a cache of pages read and written; evicts clean pages among the least recently used first (Park 2006)";
-    const KEEPS_READS: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = CflruSettings;
 
@@ -110,6 +109,10 @@ impl RamManager for Cflru {
         }
     }
 
+    #[inline(always)]
+    fn keeps_reads(&self) -> bool {
+        true
+    }
     #[inline(always)]
     fn capacity(&self) -> u32 {
         self.capacity

@@ -51,7 +51,6 @@ impl Fab {
 impl RamManager for Fab {
     const NAME: &'static str = "fab";
     const ABOUT: &'static str = "a cache of blocks; evicts the one with the most pages (Jo 2006)";
-    const KEEPS_READS: bool = true;
     const LETS_GO_NEW: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = NoSettings;
@@ -68,6 +67,10 @@ impl RamManager for Fab {
         }
     }
 
+    #[inline(always)]
+    fn keeps_reads(&self) -> bool {
+        true
+    }
     #[inline(always)]
     fn capacity(&self) -> u32 {
         self.capacity

@@ -20,8 +20,8 @@
 //! same. Reads are answered but change nothing.
 //!
 //! **Partition** (3.2.3). Every `window` requests: D different blocks touched, W writes. With D of at least half the
-//! window the table grows by `step` bytes; with less, and W of at least half, the buffer grows. The split starts half
-//! and half; each side keeps at least one step, and RAM that the whole table does not need stays with the buffer. The
+//! window the table grows by `step` bytes; with less, and W of at least half, the buffer grows. `random-share` is that half. The dissertation does not say how
+//! the split starts: `map-start-share` of the RAM is the table's, half by default. Each side keeps at least one step, and RAM that the whole table does not need stays with the buffer. The
 //! dissertation leaves a better measure of randomness to future work: with `randomness = "measured"` the side grows
 //! whose last step's worth of evictions would have saved more flash time. Under a random workload entries are reused
 //! and pages are not; this is detected without a threshold, at the price of ghosts, which take 8 B per identifier under
@@ -38,7 +38,7 @@
 //! the mapping table.
 
 use super::{RamContext, RamManager, View};
-use crate::partition::{Balance, Better, Partition, STEP, WINDOW, ghosts_bytes};
+use crate::partition::{Balance, Better, Partition, START_SHARE, STEP, WINDOW, ghosts_bytes};
 use crate::{Destage, Groups, Pages};
 use flashwright_block::{Bytes, RequestKind};
 use flashwright_ftl::{Flash, LpnRun, OpKind, ServesRam, SlotLists, Violation, Watch};
@@ -92,6 +92,12 @@ pub struct GcArmSettings {
     pub tie: Tie,
     /// How the partition follows the workload: `"fixed"` thresholds, or `"measured"`.
     pub randomness: Randomness,
+    /// With `randomness = "fixed"`: different blocks touched for each request from which a window counts as random.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share from {range}, such as ram.gc-arm.random-share = 0.5"))]
+    pub random_share: f64,
+    /// Share of the RAM that the table has at first; each side has at least a step, and the table no more than it needs.
+    #[schemars(range(min = 0.0, max = 1.0), extend("x-expected" = "a share from {range}, such as ram.gc-arm.map-start-share = 0.5"))]
+    pub map_start_share: f64,
     /// Requests between two decisions on the partition.
     #[schemars(range(min = 1), extend("x-expected" = "{range} requests"))]
     pub window: u32,
@@ -105,6 +111,8 @@ impl Default for GcArmSettings {
             block_destage: BlockDestage::Own,
             tie: Tie::Page,
             randomness: Randomness::Fixed,
+            random_share: 0.5,
+            map_start_share: START_SHARE,
             window: WINDOW,
             step: STEP,
         }
@@ -130,6 +138,7 @@ pub struct GcArm {
     append: bool,
     tie: Tie,
     window: u32,
+    random_share: f64,
     sample: Window,
     cost: PageCost,
     /// The last choice of [`RamManager::choose`]: the values, and whether it was a block.
@@ -254,7 +263,7 @@ impl RamManager for GcArm {
 
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         let context = without_ghosts(settings, &context);
-        let partition = Partition::new(settings.step, &context);
+        let partition = Partition::new(settings.step, settings.map_start_share, &context);
         let blocks = context.logical_pages.div_ceil(context.pages_per_block);
         let measured = settings.randomness == Randomness::Measured && context.map_cache.is_some();
         Self {
@@ -273,6 +282,7 @@ impl RamManager for GcArm {
             append: settings.block_destage == BlockDestage::Append,
             tie: settings.tie,
             window: settings.window,
+            random_share: settings.random_share,
             sample: Window { requests: 0, writes: 0, blocks: 0, number: 1, touched: vec![0; blocks as usize] },
             cost: PageCost::default(),
             chosen: (0.0, 0, false),
@@ -418,7 +428,7 @@ impl RamManager for GcArm {
         self.figures.window_blocks += u64::from(blocks);
         let better = match &mut self.balance {
             Some(balance) => balance.weigh(view),
-            None if 2 * u64::from(blocks) >= u64::from(self.window) => Better::Map,
+            None if f64::from(blocks) >= self.random_share * f64::from(self.window) => Better::Map,
             None if 2 * u64::from(writes) >= u64::from(self.window) => Better::Buffer,
             None => Better::Neither,
         };

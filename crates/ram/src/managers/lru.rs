@@ -23,7 +23,6 @@ const ALL: u32 = 0;
 impl RamManager for Lru {
     const NAME: &'static str = "lru";
     const ABOUT: &'static str = "a cache of pages read and written; evicts the least recently used one";
-    const KEEPS_READS: bool = true;
     const METADATA_BYTES: u64 = 12;
     type Settings = NoSettings;
 
@@ -35,6 +34,10 @@ impl RamManager for Lru {
         }
     }
 
+    #[inline(always)]
+    fn keeps_reads(&self) -> bool {
+        true
+    }
     #[inline(always)]
     fn capacity(&self) -> u32 {
         self.capacity

@@ -74,8 +74,6 @@ pub trait RamManager: Sized {
     const NAME: &'static str;
     /// One-line description, with its source.
     const ABOUT: &'static str;
-    /// Whether pages read from flash are kept as well (a cache), or only written ones (a write buffer).
-    const KEEPS_READS: bool = false;
     /// Whether it often evicts what came in last, so that hints of coming pages are worth passing to flash.
     const LETS_GO_NEW: bool = false;
     /// Upper bound on the bytes of the manager's own tables per held page, which `ram.charge-metadata` deducts.
@@ -96,6 +94,10 @@ pub trait RamManager: Sized {
     /// The counts that it needs from the translation layer.
     fn watch(&self) -> Watch {
         Watch::default()
+    }
+    /// Whether pages read from flash are kept as well (a cache), or only written ones (a write buffer).
+    fn keeps_reads(&self) -> bool {
+        false
     }
     /// Pages that it may hold now.
     fn capacity(&self) -> u32;
@@ -196,12 +198,12 @@ macro_rules! managers {
         }
 
         impl Manager {
-            /// See [`RamManager::KEEPS_READS`].
+            /// See [`RamManager::keeps_reads`].
             #[inline(always)]
             #[must_use]
             pub fn keeps_reads(&self) -> bool {
                 match self {
-                    $(Manager::$manager(_) => $manager::KEEPS_READS,)+
+                    $(Manager::$manager(manager) => manager.keeps_reads(),)+
                     Manager::Foreign(manager) => manager.keeps_reads(),
                 }
             }

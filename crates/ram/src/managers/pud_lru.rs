@@ -7,6 +7,9 @@
 //! group (FUG), the others the infrequently updated (IUG). The victim is the block of IUG with most pages; among equals
 //! that of larger PUD, then the older. It is padded as in BPLRU. Reads are served and change nothing.
 //!
+//! Eq. 2.3 weighs A and RD equally; `distance-weight` w makes it w * A + (1 - w) * RD. All of this then holds for w / (1 - w) * A
+//! instead of A, since groups and victims depend on PUDs relative to each other.
+//!
 //! Algorithm 1 computes every PUD for each victim. Here nothing is recomputed: at position c, PUD = (A - L + c - 1) /
 //! 2, so blocks are ordered by A - L, which changes only when the block is written, and FUG is the lower end of that
 //! order. One heap holds the blocks of each count of pages, largest first; a tree over the heads of these heaps finds
@@ -86,6 +89,10 @@ pub struct PudLruSettings {
     pub adaptive: bool,
     /// What predicts the next update: `"average"` (Eq. 2.3) or `"alg1"` (line 27 of Algorithm 1).
     pub pud: Formula,
+    /// Weight of the average update distance in PUD, to three decimals; the rest is that of RD. Eq. 2.3 weighs both equally.
+    /// `pud = "alg1"` has no RD.
+    #[schemars(range(min = 0.0, max = 0.999), extend("x-expected" = "a weight from {range}, such as ram.pud-lru.distance-weight = 0.5"))]
+    pub distance_weight: f64,
     /// Which update RD counts to: the latest `"completed"` or the `"current"` write. `pud = "alg1"` has no RD.
     pub recency: Recency,
     /// Where FUG ends: `"range"` or `"above-min"`.
@@ -100,6 +107,7 @@ impl Default for PudLruSettings {
             threshold: 0.001,
             adaptive: false,
             pud: Formula::Average,
+            distance_weight: 0.5,
             recency: Recency::Completed,
             fug: Frequent::Range,
             padding: true,
@@ -159,7 +167,7 @@ impl Fraction {
 /// The state of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Updates {
-    /// f. Halved with `sum` at [`FREQUENCY_MAX`], which keeps the average.
+    /// f. Halved with `sum` where denominators would pass [`DENOMINATOR_MAX`], which keeps the average.
     frequency: u32,
     /// L.
     last: u64,
@@ -167,23 +175,49 @@ struct Updates {
     sum: u64,
 }
 
-const FREQUENCY_MAX: u32 = 1 << 31;
+/// The largest denominator of a key.
+const DENOMINATOR_MAX: u32 = 1 << 31;
+
+/// The weight of A over that of RD, a fraction in lowest terms. With it instead of 1 before A, all PUDs are scaled alike.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Weights {
+    distance: u32,
+    recency: u32,
+}
+
+impl Weights {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // 0 to 0.999, checked by `problems`
+    fn of(distance_weight: f64) -> Self {
+        let distance = (distance_weight * 1000.0).round() as u32;
+        let recency = 1000 - distance;
+        let divisor = (1..=recency)
+            .rev()
+            .find(|each| distance.is_multiple_of(*each) && recency.is_multiple_of(*each))
+            .unwrap_or(1);
+        Self { distance: distance / divisor, recency: recency / divisor }
+    }
+    /// What turns the scaled PUD into that of Eq. 2.3.
+    fn scale(self) -> f64 {
+        f64::from(self.recency) / f64::from(self.distance + self.recency)
+    }
+}
 
 impl Updates {
-    /// A - L.
+    /// A - L, with A weighted.
     #[inline(always)]
     #[allow(clippy::cast_possible_wrap)] // positions are far below 2^63
-    fn key(&self) -> Fraction {
+    fn key(&self, weights: Weights) -> Fraction {
         if self.sum == 0 {
             return Fraction { whole: -(self.last as i64), rem: 0, den: 1 }; // without a division
         }
-        let average = Fraction::of(self.sum, (self.frequency - 1).max(1));
+        let Weights { distance, recency } = weights;
+        let average = Fraction::of(self.sum * u64::from(distance), (self.frequency - 1).max(1) * recency);
         Fraction { whole: average.whole - self.last as i64, ..average }
     }
     /// The order of victims among blocks with as many pages.
     #[inline(always)]
-    fn rank(&self) -> (Fraction, Reverse<u64>) {
-        (self.key(), Reverse(self.last))
+    fn rank(&self, weights: Weights) -> (Fraction, Reverse<u64>) {
+        (self.key(weights), Reverse(self.last))
     }
 }
 
@@ -363,6 +397,7 @@ pub struct PudLru {
     order: SlotLists,
     capacity: u32,
     settings: PudLruSettings,
+    weights: Weights,
     /// In [`ONE`] parts.
     threshold: u64,
     tuner: Option<Tuner>,
@@ -380,7 +415,7 @@ struct Border {
     smallest: Fraction,
     largest: Fraction,
     threshold: i128,
-    /// The term that turns a key into twice the PUD.
+    /// The term that turns a key into the PUD, scaled.
     shift: i64,
     rule: Frequent,
 }
@@ -415,7 +450,7 @@ impl Border {
 }
 
 impl PudLru {
-    /// The term that turns a key into twice the PUD of Eq. 2.3 for a write at this position.
+    /// The term that turns a key into the PUD of Eq. 2.3, scaled, for a write at this position.
     #[allow(clippy::cast_possible_wrap)] // positions are far below 2^63
     fn shift(&self) -> i64 {
         match (self.settings.pud, self.settings.recency) {
@@ -434,7 +469,7 @@ impl PudLru {
     fn key(&self, slot: u32) -> Fraction {
         let updates = &self.updates[slot as usize];
         match self.settings.pud {
-            Formula::Average => updates.key(),
+            Formula::Average => updates.key(self.weights),
             Formula::Alg1 => Fraction::of(self.position + updates.sum, updates.frequency),
         }
     }
@@ -450,7 +485,7 @@ impl PudLru {
         updates.sum += self.position - updates.last - 1;
         updates.frequency += 1;
         updates.last = self.position;
-        if updates.frequency == FREQUENCY_MAX {
+        if updates.frequency >= DENOMINATOR_MAX / self.weights.recency {
             (updates.frequency, updates.sum) = (updates.frequency / 2, updates.sum / 2);
         }
     }
@@ -462,7 +497,7 @@ impl PudLru {
         if count != 1 {
             return heap;
         }
-        let once = self.once.oldest(ALL).map(|slot| (self.updates[slot as usize].rank(), slot));
+        let once = self.once.oldest(ALL).map(|slot| (self.updates[slot as usize].rank(self.weights), slot));
         if once.map(|(rank, _)| rank) > heap.map(|(rank, _)| rank) { once } else { heap }
     }
 
@@ -495,7 +530,7 @@ impl PudLru {
         if updates.frequency == 1 {
             self.once.push(ALL, slot);
         } else {
-            self.by_count.push(count, slot, updates.rank());
+            self.by_count.push(count, slot, updates.rank(self.weights));
         }
         self.head_changed(count);
     }
@@ -576,7 +611,7 @@ impl PudLru {
                     last_update: updates.last,
                     update_distances: updates.sum,
                     pud: match self.settings.pud {
-                        Formula::Average => (key.value() + self.shift() as f64) / 2.0,
+                        Formula::Average => (key.value() + self.shift() as f64) * self.weights.scale(),
                         Formula::Alg1 => key.value(),
                     },
                     frequent: border.is_frequent(key),
@@ -632,6 +667,7 @@ impl RamManager for PudLru {
             order: SlotLists::new(1, 0),
             capacity: context.pages,
             settings: settings.clone(),
+            weights: Weights::of(settings.distance_weight),
             threshold: tuner.as_ref().map_or(threshold, |tuner| STEPS[tuner.home]),
             tuner,
             position: 0,
@@ -662,7 +698,7 @@ impl RamManager for PudLru {
         let count = self.groups.count(slot);
         if self.ordered() && self.updates[slot as usize].frequency > 1 {
             self.update(slot);
-            self.by_count.change(count, slot, self.updates[slot as usize].rank());
+            self.by_count.change(count, slot, self.updates[slot as usize].rank(self.weights));
             self.head_changed(count);
         } else {
             self.leave(slot, count);
@@ -751,7 +787,7 @@ impl RamManager for PudLru {
             return;
         }
         let of = |slot: u32| &self.updates[slot as usize];
-        self.by_count.audit(|slot| of(slot).rank(), violations);
+        self.by_count.audit(|slot| of(slot).rank(self.weights), violations);
         let heaps: u32 = (1..=self.groups.pages_per_block()).map(|count| self.by_count.len(count)).sum();
         let counted = heaps + self.once.len(ALL);
         if [counted, self.order.len(ALL)] != [self.groups.len(); 2] {
