@@ -16,15 +16,16 @@ from flashwright.cli.render import errors, page, put_json, put_page, units
 from flashwright.errors import ConfigError
 from flashwright.support.bars import PointsBar
 from flashwright.support.files import check_folder, write_beside
-from flashwright.sweeps.points import Store
+from flashwright.sweeps.points import Outcome, Store
 from flashwright_papers import Claim, Exhibit, Paper, Plan, Reproduction, choose, papers
 from flashwright_papers import reproduce as carry_out
 from flashwright_papers.claims import TOO_SMALL
 from flashwright_papers.figures import paper_pages
-from flashwright_papers.kept import read_kept, renewed, written
+from flashwright_papers.kept import read_kept, renewed, searched, written
 from flashwright_papers.markdown import pages, verdict_in_full, why_in_full
 from flashwright_papers.pages import claims_page
 from flashwright_papers.planning import exhibits
+from flashwright_papers.session import Judging, folder_of
 
 __all__ = ["reproduce"]
 
@@ -118,7 +119,8 @@ class ReproduceOptions:
         typer.Option(
             "--from-json",
             metavar="FILE",
-            help="Run nothing: write the outputs from an earlier --json FILE, with the papers' current classes.",
+            help="Run nothing: write the outputs from an earlier --json FILE, with the papers' current classes. "
+            "With --search its searches are made again, of all claims or those named.",
             rich_help_panel="Output",
         ),
     ] = None
@@ -149,19 +151,7 @@ def reproduce(
             check_folder(folder)
     wanted = claim or []
     if run.kept is not None:
-        # A folder of traces in the environment is for all commands, and not asked for here.
-        traces = run.traces is not None and str(run.traces) != os.environ.get(_TRACES)
-        if wanted or run.list or run.quick or run.given or run.search or traces:
-            raise ConfigError(
-                "--from-json: found with claims, --list, --quick, --given, --search or --traces, expected alone",
-                "it writes what the file contains",
-            )
-        document = renewed(read_kept(run.kept), papers(run.experiments))
-        _put(document, run, output)
-        if not output.silent:
-            _show_claims(document)
-            page.console().print(f"{len(document['claims'])} claims: {_counts(document)}.")
-        return _status(document)
+        return _from_kept(run.kept, run, wanted, workers, output)
     if run.list:
         read = papers(run.experiments)
         return _list(read, choose(read, wanted), exhibits(read, wanted), output)
@@ -182,17 +172,66 @@ def reproduce(
                 progress=bar.update,
             )
     except KeyboardInterrupt:
-        errors.note("interrupted; the runs that were finished are kept, the same command continues")
-        return 130
-    for outcome in found.failures:
-        errors.fault(f"{outcome.point.label}: {outcome.error}")
-        if outcome.traceback is not None:
-            errors.note(f"its traceback: {Store(run.store).traceback_path(outcome.point)}")
+        return _interrupted()
+    _tell_failures(found.failures, run.store)
     document = found.to_json()
     _put(document, run, output)
     if not output.silent:
         _show(found, document)
     return _status(document)
+
+
+def _from_kept(
+    kept: Path,
+    run: ReproduceOptions,
+    wanted: Sequence[str],
+    workers: WorkerOptions,
+    output: ResultOptions,
+) -> int:
+    """Write the outputs from an earlier run, with searches of its claims if they are asked for."""
+    # A folder of traces in the environment is for all commands, and not asked for here.
+    traces = run.traces is not None and str(run.traces) != os.environ.get(_TRACES)
+    if run.list or run.quick or run.given or ((wanted or traces) and not run.search):
+        raise ConfigError(
+            "--from-json: found with claims, --list, --quick, --given or --traces, expected alone or with --search",
+            "it writes what the file contains; --search adds searches to it, of the claims that are named",
+        )
+    read = papers(run.experiments)
+    document = renewed(read_kept(kept), read)
+    if run.search:
+        workers.check()
+        folder = None if run.traces is None else folder_of(run.traces)
+        try:
+            with PointsBar(output.bar) as bar:
+                judging = Judging(
+                    read,
+                    Store(run.store),
+                    workers.jobs,
+                    workers.dask,
+                    bar.update,
+                    None if output.quiet else _tell,
+                )
+                document = searched(document, judging, wanted, folder)
+        except KeyboardInterrupt:
+            return _interrupted()
+        _tell_failures(judging.failures, run.store)
+    _put(document, run, output)
+    if not output.silent:
+        _show_claims(document)
+        page.console().print(f"{len(document['claims'])} claims: {_counts(document)}.")
+    return _status(document)
+
+
+def _interrupted() -> int:
+    errors.note("interrupted; the runs that were finished are kept, the same command continues")
+    return 130
+
+
+def _tell_failures(failures: Sequence[Outcome], store: Path) -> None:
+    for outcome in failures:
+        errors.fault(f"{outcome.point.label}: {outcome.error}")
+        if outcome.traceback is not None:
+            errors.note(f"its traceback: {Store(store).traceback_path(outcome.point)}")
 
 
 def _pairs(given: Sequence[str]) -> dict[str, str]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from flashwright.errors import ConfigError
-from flashwright_papers.claims import TOO_SMALL, Verdict
-from flashwright_papers.judged import plain
+from flashwright_papers.claims import TOO_SMALL, Answer, Setting, Verdict
+from flashwright_papers.judged import Judged, plain
 from flashwright_papers.papers import Paper
-from flashwright_papers.planning import exhibits
-from flashwright_papers.session import counts_of, sources_of
+from flashwright_papers.planning import choose, exhibits, plan
+from flashwright_papers.search import search
+from flashwright_papers.session import Judging, Spent, counts_of, sources_of, totals
 
-__all__ = ["read_kept", "renewed", "written"]
+__all__ = ["read_kept", "renewed", "searched", "written"]
 
 
 def written(document: Mapping[str, Any]) -> str:
@@ -134,3 +135,84 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
     ]
     sources = [plain(asdict(each)) for each in sources_of(read, shown)]
     return {**document, "counts": counts, "sources": sources, "claims": claims}
+
+
+def _with_totals(document: Mapping[str, Any], spent: Mapping[str, Any]) -> dict[str, Any]:
+    """The document with what its parts took, and the totals of that."""
+    runs, cpu_s = totals({name: Spent(**each) for name, each in spent.items()})
+    return {**document, "runs": runs, "cpu_s": round(cpu_s, 1), "spent": dict(spent)}
+
+
+def searched(
+    document: Mapping[str, Any],
+    judging: Judging,
+    wanted: Sequence[str] = (),
+    traces: Path | None = None,
+) -> dict[str, Any]:
+    """A kept document with searches made now; what its run found and judged stays.
+
+    Parameters
+    ----------
+    document : mapping
+        As :func:`renewed` gives it.
+    judging : Judging
+        Runs what is searched.
+    wanted : sequence of str
+        As :func:`flashwright_papers.choose` takes it; all claims of the document if there is none.
+    traces : Path or None
+        The folder of real traces that the document's run had, if any.
+
+    Returns
+    -------
+    dict
+        The document, where each wanted claim that is not reproduced has the readings that were tried. What a part's
+        last search took is in its ``spent``, and the document's totals are the sums of that.
+
+    Raises
+    ------
+    ConfigError
+        If a wanted claim is not in the document, or its run had traces and there are none now.
+    """
+    held = {(each["paper"], each["id"]): each for each in document["claims"]}
+    claims = [each for each in choose(judging.read, wanted) if (each.paper, each.id) in held]
+    if not claims:
+        raise ConfigError(
+            f"document: found none of {', '.join(wanted)}, expected claims that it has",
+            "",
+            parameters=["document"],
+        )
+    if "spent" not in document:
+        raise ConfigError(
+            "document: found no `spent`, expected what each part took",
+            "it was written by an older version; run its claims again",
+            parameters=["document"],
+        )
+    if document["traces"] and traces is None:
+        raise ConfigError(
+            "traces: found none, expected the folder that the document's run had",
+            "a search without them would answer another question",
+            parameters=["traces"],
+        )
+    folder = traces if document["traces"] else None
+    setting = Setting(document["quick"], folder, document["given"])
+    judged = []
+    for claim in claims:
+        one = held[claim.paper, claim.id]
+        if one["judged"] is not None:
+            judged.append(Judged(claim, Answer(Verdict(one["judged"]), one["ours"])))
+    found = {
+        (new.claim.paper, new.claim.id): plain([asdict(reading) for reading in new.searched])
+        for new in search(judging.read, judged, setting, judging.kept, judging)
+    }
+    # The points of the run itself are no part of what a search takes.
+    run = plan(judging.read, claims, setting, judging.kept).points
+    taken = {name: {each.key for each in points} for name, points in run.items()}
+    spent = dict(document["spent"])
+    for part, each in judging.spent(taken).items():
+        now = {"searched_runs": each.searched_runs, "searched_cpu_s": each.searched_cpu_s}
+        spent[part] = spent[part] | now
+    renewed_claims = [
+        each | {"searched": found[name]} if (name := (each["paper"], each["id"])) in found else each
+        for each in document["claims"]
+    ]
+    return _with_totals({**document, "claims": renewed_claims}, spent)

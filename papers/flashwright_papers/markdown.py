@@ -171,9 +171,15 @@ def rested_on(document: Mapping[str, Any]) -> str:
     """
     how = "quick run (trends, no magnitudes)" if document["quick"] else "full run"
     traces = "with the real traces available" if document["traces"] else "without real traces"
+    untimed = sum(
+        each["searched_runs"]
+        for each in document.get("spent", {}).values()
+        if each["searched_cpu_s"] is None
+    )
     return (
         f"Flashwright {document['version']}, {document['date']}: a {how} {traces}; "
         f"{document['runs']:,} runs, {document['cpu_s'] / 60:.0f} minutes of one core"
+        + (f" without those of {untimed:,} runs of searches" if untimed else "")
     )
 
 

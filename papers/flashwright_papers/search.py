@@ -48,16 +48,17 @@ def search(
         if not sought or not readings:
             continue
         taken = plan(read, sought, small, store)
-        settings = [("", taken)]
+        others = []
         for left_open, value in readings:
             given = replace(small, given={**small.given, left_open.name: value})
-            settings.append((left_open.told(value), plan(read, sought, given, store)))
-        for told, made in settings:
+            made = plan(read, sought, given, store)
             touched = tuple(
-                each
-                for each in sought
-                if not told or keys(read, made, each) != keys(read, taken, each)
+                each for each in sought if keys(read, made, each) != keys(read, taken, each)
             )
+            others.append((left_open.told(value), made, touched))
+        # A claim whose runs no reading changes is left alone.
+        open_ = tuple(each for each in sought if any(each in touched for _, _, touched in others))
+        for told, made, touched in [("", taken, open_), *others]:
             if not touched:
                 continue
             needed = {need for each in touched for need in needs(read, each)}

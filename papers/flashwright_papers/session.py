@@ -7,7 +7,7 @@ import os
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -38,7 +38,16 @@ from flashwright_papers.papers import Paper, papers
 from flashwright_papers.planning import Plan, checked_given, choose, exhibits, keys, needs, plan
 from flashwright_papers.search import search as search_readings
 
-__all__ = ["Reproduction", "Source", "counts_of", "reproduce", "sources_of"]
+__all__ = [
+    "Judging",
+    "Reproduction",
+    "Source",
+    "Spent",
+    "counts_of",
+    "folder_of",
+    "reproduce",
+    "sources_of",
+]
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,24 @@ class Source:
     exhibits: tuple[Exhibit, ...]
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What the runs of a part took.
+
+    Attributes
+    ----------
+    runs, searched_runs : int
+        How many different ones the claims rest on, and how many others the last search of them.
+    cpu_s, searched_cpu_s : float
+        Seconds of one core, each when it was computed; the second is None if it was not recorded.
+    """
+
+    runs: int
+    cpu_s: float
+    searched_runs: int = 0
+    searched_cpu_s: float | None = 0.0
+
+
 @dataclass(frozen=True, repr=False)
 class Reproduction(Tabular):
     """What came out.
@@ -73,12 +100,10 @@ class Reproduction(Tabular):
         Of the simulator.
     date : str
         When it ended, as ``2012-06-11``.
-    runs : int
-        Different runs that the claims rest on.
+    spent : mapping of str to Spent
+        What the parts took on which the claims rest, by ``paper/part``.
     computed : int
-        How many of them were not kept from before.
-    cpu_s : float
-        What all of them took, each when it was computed.
+        How many of their runs were not kept from before.
     wall_s : float
         What this reproduction took.
     workers : int
@@ -95,14 +120,23 @@ class Reproduction(Tabular):
     setting: Setting
     version: str
     date: str
-    runs: int
+    spent: Mapping[str, Spent]
     computed: int
-    cpu_s: float
     wall_s: float
     workers: int
     failures: tuple[Outcome, ...] = ()
     left_open: Mapping[str, tuple[Open, ...]] = field(default_factory=dict)
     sources: tuple[Source, ...] = ()
+
+    @property
+    def runs(self) -> int:
+        """How many runs the claims and their searches rest on."""
+        return totals(self.spent)[0]
+
+    @property
+    def cpu_s(self) -> float:
+        """What all of them took, each when it was computed: seconds of one core."""
+        return totals(self.spent)[1]
 
     @property
     def counts(self) -> dict[str, int]:
@@ -165,6 +199,7 @@ class Reproduction(Tabular):
             "cpu_s": round(self.cpu_s, 1),
             "wall_s": round(self.wall_s, 1),
             "workers": self.workers,
+            "spent": {name: plain(asdict(each)) for name, each in self.spent.items()},
             "counts": self.counts,
             "open": {
                 name: [plain(asdict(each)) for each in of] for name, of in self.left_open.items()
@@ -172,6 +207,23 @@ class Reproduction(Tabular):
             "sources": [plain(asdict(each)) for each in self.sources],
             "claims": self._rows(),
         }
+
+
+def totals(spent: Mapping[str, Spent]) -> tuple[int, float]:
+    """How many runs all parts took, and how many seconds of one core as far as they were recorded.
+
+    Parameters
+    ----------
+    spent : mapping of str to Spent
+        By part.
+
+    Examples
+    --------
+    >>> totals({"sums": Spent(3, 1.5, 2, 0.25), "others": Spent(1, 0.5, 4, None)})
+    (10, 2.25)
+    """
+    runs = sum(each.runs + each.searched_runs for each in spent.values())
+    return runs, sum(each.cpu_s + (each.searched_cpu_s or 0.0) for each in spent.values())
 
 
 def counts_of(verdicts: Iterable[str | None]) -> dict[str, int]:
@@ -247,25 +299,15 @@ def reproduce(
     """
     read = papers(experiments)
     claims = choose(read, wanted)
-    folder = None if traces is None else _folder(traces)
+    folder = None if traces is None else folder_of(traces)
     setting = Setting(quick, folder, checked_given(read, claims, given or {}))
     kept = Store(Path(store))
-    by_key: dict[str, Outcome] = {}
-
-    def judge(made: Plan) -> tuple[Judged, ...]:
-        if told is not None:
-            told(made)
-        listed = [point for points in made.points.values() for point in points]
-        outcomes = compute(listed, kept, workers=workers, dask=dask, progress=progress)
-        by_key.update({each.point.key: each for each in outcomes})
-        rows = {
-            name: [by_key[point.key] for point in points] for name, points in made.points.items()
-        }
-        return _judge(read, made.claims, rows)
+    judging = Judging(read, kept, workers, dask, progress, told)
 
     began = time.monotonic()
     made = plan(read, claims, setting, kept)
-    judged = judge(made)
+    judged = judging(made)
+    taken = {name: dict(each) for name, each in judging.by_part.items()}
     if quick:
         full = plan(read, claims, replace(setting, quick=False), kept)
         judged = tuple(
@@ -273,21 +315,86 @@ def reproduce(
             for each in judged
         )
     if search:
-        judged = search_readings(read, judged, setting, kept, judge)
+        judged = search_readings(read, judged, setting, kept, judging)
     return Reproduction(
         judged,
         setting,
         __version__,
         datetime.date.today().isoformat(),
-        len(by_key),
-        sum(not each.cached for each in by_key.values()),
-        sum(each.seconds for each in by_key.values()),
+        judging.spent(taken),
+        sum(not each.cached for each in judging.outcomes),
         time.monotonic() - began,
         workers or cores(),
-        tuple(each for each in by_key.values() if each.error is not None),
+        judging.failures,
         {name: read[name].open for name in dict.fromkeys(each.paper for each in claims)},
         sources_of(read, exhibits(read, wanted)),
     )
+
+
+@dataclass
+class Judging:
+    """Runs plans, and judges their claims by what came out.
+
+    Attributes
+    ----------
+    read : mapping of str to Paper
+        All papers.
+    kept : Store
+        Where results are kept.
+    workers, dask, progress, told
+        As :func:`reproduce` takes them.
+    by_part : dict of str to dict of str to Outcome
+        What came out of all plans so far, by part and by the point's key.
+    """
+
+    read: Mapping[str, Paper]
+    kept: Store
+    workers: int | None = None
+    dask: str | None = None
+    progress: Callable[[Outcome, int, int], None] | None = None
+    told: Callable[[Plan], None] | None = None
+    by_part: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """What came out of all plans, each point once."""
+        by_key = {key: each for part in self.by_part.values() for key, each in part.items()}
+        return list(by_key.values())
+
+    @property
+    def failures(self) -> tuple[Outcome, ...]:
+        """Runs that failed."""
+        return tuple(each for each in self.outcomes if each.error is not None)
+
+    def spent(self, taken: Mapping[str, Container[str]]) -> dict[str, Spent]:
+        """What each part took.
+
+        Parameters
+        ----------
+        taken : mapping of str to container of str
+            The keys on which verdicts rest, by part; other runs are those of a search.
+        """
+        found = {}
+        for name, part in self.by_part.items():
+            own = [each.seconds for key, each in part.items() if key in taken.get(name, ())]
+            rest = [each.seconds for key, each in part.items() if key not in taken.get(name, ())]
+            seconds = round(sum(own), 1), round(sum(rest), 1)
+            found[name] = Spent(len(own), seconds[0], len(rest), seconds[1])
+        return found
+
+    def __call__(self, made: Plan) -> tuple[Judged, ...]:
+        """Run a plan and judge it."""
+        if self.told is not None:
+            self.told(made)
+        listed = [point for points in made.points.values() for point in points]
+        outcomes = compute(
+            listed, self.kept, workers=self.workers, dask=self.dask, progress=self.progress
+        )
+        by_key = {each.point.key: each for each in outcomes}
+        rows = {name: [by_key[each.key] for each in of] for name, of in made.points.items()}
+        for name, found in rows.items():
+            self.by_part.setdefault(name, {}).update({each.point.key: each for each in found})
+        return _judge(self.read, made.claims, rows)
 
 
 def sources_of(read: Mapping[str, Paper], shown: Sequence[Exhibit]) -> tuple[Source, ...]:
@@ -306,7 +413,19 @@ def sources_of(read: Mapping[str, Paper], shown: Sequence[Exhibit]) -> tuple[Sou
     )
 
 
-def _folder(path: str | os.PathLike[str]) -> Path:
+def folder_of(path: str | os.PathLike[str]) -> Path:
+    """The folder of real traces.
+
+    Parameters
+    ----------
+    path : path
+        Where it is.
+
+    Raises
+    ------
+    ConfigError
+        If there is none.
+    """
     folder = Path(path)
     if not folder.is_dir():
         raise ConfigError(

@@ -18,6 +18,7 @@ from flashwright_papers import Verdict, papers, reproduce
 from flashwright_papers.kept import renewed
 from flashwright_papers.markdown import pages, why_in_full
 from flashwright_papers.papers import folder_of_papers
+from flashwright_papers.session import Spent, totals
 
 ROOT = Path(__file__).parents[2]
 RANGES = {
@@ -111,6 +112,8 @@ def test_the_page_is_that_of_the_last_full_run() -> None:
         "flashwright reproduce --from-json docs/claims.json --markdown docs/explanation/claims"
     )
     assert not document["quick"]
+    runs, cpu_s = totals({name: Spent(**each) for name, each in document["spent"].items()})
+    assert (document["runs"], document["cpu_s"]) == (runs, round(cpu_s, 1))
     assert sorted(each["id"] for each in document["claims"]) == sorted(EXPECTED)
     for each in document["claims"]:
         assert each["verdict"] is not None and each["ours"], each["id"]

@@ -69,6 +69,21 @@ def test_what_is_neither_run_nor_read_is_arithmetic_on_the_paper() -> None:
     assert set(without.values()) == {Verdict.CONSTRUCTION}
 
 
+def test_judges_can_be_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    called = [os.fspath(wrong_results.__file__), "--store", str(tmp_path), "--only"]
+    monkeypatch.setattr("sys.argv", [*called, "dftl/G1"])
+    assert wrong_results.main() == 0
+    said = capsys.readouterr().out
+    assert "1 of 1 fail on a wrong result" in said
+    assert "| dftl/G1 | file | reproduced | timing.erase: 6 ms | not reproduced |" in said
+    monkeypatch.setattr("sys.argv", [*called, "dftl/G99"])
+    with pytest.raises(SystemExit):
+        wrong_results.main()
+    assert "--only: found 'dftl/G99', expected one of" in capsys.readouterr().err
+
+
 @pytest.mark.long
 def test_of_judges_drawn_at_random_each_fails_on_a_wrong_result(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

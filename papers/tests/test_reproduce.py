@@ -361,9 +361,66 @@ def test_what_is_kept_must_be_a_reproduction(
     kept.write_text(json.dumps(other))
     said = command("reproduce", "--from-json", kept, *where)
     assert said.status == 2 and "found the claim x/X1" in said.err
-    for asked in (("T1",), ("--traces", folder)):
+    for asked in (("T1",), ("--traces", folder), ("--search", "--quick")):
         said = command("reproduce", *asked, "--from-json", kept, *where)
         assert said.status == 2 and "--from-json: found with claims" in said.err
+
+
+def test_a_kept_run_is_searched_without_being_run_again(
+    folder: Path, tmp_path: Path, command: Cli
+) -> None:
+    left_open(folder)
+    where, kept = ("--experiments", folder.parent), tmp_path / "claims.json"
+    assert command("reproduce", *where, "--store", tmp_path / "s", "--json", kept).status == 1
+    first = json.loads(kept.read_text())
+    (folder / "note.txt").unlink()
+    run = ("reproduce", "--from-json", kept, "--search", *where, "--json", kept)
+    said = command(*run, "T1", "--store", tmp_path / "other")
+    assert said.status == 1 and "2 claims: 0 reproduced" in said.out
+    # Of the search's own runs, the full run's 4 is not one.
+    assert played(folder) == ["1", "2", "3", "5"]
+    found = json.loads(kept.read_text())
+    readings = [(one["given"], one["verdict"]) for one in found["claims"][0].pop("searched")]
+    assert readings == [
+        ("", "not reproduced"),
+        ("the second count: 3", "reproduced"),
+        ("the second count: 5", "not reproduced"),
+    ]
+    assert first["claims"][0].pop("searched") == []
+    # Each part's runs are recorded, and totals are their sums.
+    part = f"{folder.name}/sums"
+    took, searched = first["spent"][part], found["spent"][part]
+    assert (took["runs"], took["searched_runs"], first["runs"]) == (3, 0, 3)
+    assert (searched["runs"], searched["searched_runs"], found["runs"]) == (3, 2, 5)
+    assert found["cpu_s"] == round(searched["cpu_s"] + searched["searched_cpu_s"], 1)
+    totals = ("spent", "runs", "cpu_s")
+    assert found | {name: first[name] for name in totals} == first
+    # A search of before whose time nobody recorded is told as such.
+    assert "without those of" not in pages(found)["index.md"]
+    found["spent"][part]["searched_cpu_s"] = None
+    assert "of one core without those of 2 runs of searches" in pages(found)["index.md"]
+    # What a run had is what its search has.
+    first["traces"] = True
+    kept.write_text(json.dumps(first))
+    said = command(*run, "--store", tmp_path / "other")
+    assert said.status == 2 and "--traces: found none" in said.err
+    first["claims"] = first["claims"][1:]
+    kept.write_text(json.dumps(first))
+    said = command(*run, "T1", "--store", tmp_path / "other")
+    assert said.status == 2 and "--from-json: found none of T1" in said.err
+    del first["spent"]
+    kept.write_text(json.dumps(first))
+    said = command(*run, "--store", tmp_path / "other")
+    assert said.status == 2 and "expected what each part took" in said.err
+
+
+def test_a_search_leaves_alone_what_no_reading_changes(folder: Path, tmp_path: Path) -> None:
+    left_open(folder)
+    (folder / "runs.py").write_text(RUNS)
+    args: dict[str, Any] = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 1}
+    found = reproduce(search=True, **args)
+    assert [each.searched for each in found.judged] == [(), ()]
+    assert played(folder) == ["1", "2", "4"]
 
 
 def test_a_claim_that_is_not_reproduced_is_status_1(
@@ -426,6 +483,8 @@ def test_a_search_tries_what_is_left_open(folder: Path, tmp_path: Path, command:
         ("the second count: 5", Verdict.NOT),
     ]
     assert second.searched == ()
+    [spent] = found.spent.values()
+    assert (spent.runs, spent.searched_runs, found.runs) == (3, 2, 5)
     # The search is smaller: of its runs 4 // 2 is one.
     assert played(folder) == ["1", "2", "3", "4", "5"]
     written = pages(found.to_json())

@@ -1,13 +1,14 @@
 """Wrong results made for judges, to see whether each can fail.
 
-    python papers/tests/wrong_results.py [--draw 20] [--seed 37] [--store FOLDER]
+    python papers/tests/wrong_results.py [--draw 20] [--seed 37] [--only PAPER/CLAIM ...] [--store FOLDER]
 
-Draws judges from all that gave a verdict in the last full run, and prints for each what it says of its own rows, a
-wrong result made from these, and what it says of that. The rows are those of a quick run, or of the full one where it
-agrees with the paper on that alone; traces are looked for in ``FLASHWRIGHT_TRACES``. Rows are spoilt in ways that a
-wrong simulator could: a figure three times as large or a third of it, everywhere or in every other place, one more of
-it, or its values in another order. Of judges that read a bundled drive's file a setting is changed; one that does not
-reproduce its own runs has failed on these. The exit status is 1 if a judge took every wrong result for the paper's.
+Draws judges from all that gave a verdict in the last full run, or takes those that ``--only`` names, and prints for
+each what it says of its own rows, a wrong result made from these, and what it says of that. The rows are those of a
+quick run, or of the full one where it agrees with the paper on that alone; traces are looked for in
+``FLASHWRIGHT_TRACES``. Rows are spoilt in ways that a wrong simulator could: a figure three times as large or a third
+of it, everywhere or in every other place, one more of it, or its values in another order. Of judges that read a
+bundled drive's file a setting is changed; one that does not reproduce its own runs has failed on these. The exit
+status is 1 if a judge took every wrong result for the paper's.
 """
 
 from __future__ import annotations
@@ -281,11 +282,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--draw", type=int, default=DRAWN, help="how many judges")
     parser.add_argument("--seed", type=int, default=SEED, help="of the draw")
+    parser.add_argument(
+        "--only", nargs="+", metavar="PAPER/CLAIM", help="these, in place of a draw"
+    )
     parser.add_argument("--store", type=Path, default=Path(".flashwright/claims"))
     given = parser.parse_args()
     every = sorted(judges())
-    drawn = random.Random(given.seed).sample(every, min(given.draw, len(every)))
-    print(f"{len(drawn)} of {len(every)} judges, seed {given.seed}\n")
+    for name in given.only or []:
+        if name not in every:
+            parser.error(f"--only: found {name!r}, expected one of {', '.join(every)}")
+    drawn = given.only or random.Random(given.seed).sample(every, min(given.draw, len(every)))
+    told = "named" if given.only else f"seed {given.seed}"
+    print(f"{len(drawn)} of {len(every)} judges, {told}\n")
     print("| judge | rows | it says | wrong result | it says |\n| --- | --- | --- | --- | --- |")
     failed = 0
     for name in sorted(drawn):

@@ -42,6 +42,7 @@ from flashwright.support.progress import Progress
 from flashwright.support.tabular import html_table
 from flashwright.sweeps.points import Outcome, Point
 from flashwright_papers import Answer, Claim, Judged, Reproduction, Setting, Verdict
+from flashwright_papers.session import Spent
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,9 @@ def results(ssd: Ssd, runs: Runs) -> dict[str, Any]:
         "probe": probe(small, mode="quick", only=["read-buffer"]),
         "mixing": characterize(small, ["mixing"], mode="quick").result("mixing"),
         "sweep": sweep(ssd, "uniform", {"depth": [1, 2]}, seeds=2, requests=200, jobs=1),
-        "reproduction": Reproduction(judged, Setting(), "0", "2026-01-01", 1, 1, 0.0, 0.0, 1),
+        "reproduction": Reproduction(
+            judged, Setting(), "0", "2026-01-01", {"toy/runs": Spent(1, 0.0)}, 1, 0.0, 1
+        ),
     }
 
 
