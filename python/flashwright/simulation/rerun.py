@@ -11,7 +11,8 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from flashwright.drive.policies.handing import Given, handed, known_as
+from flashwright.drive.policies.handing import handed, known_as
+from flashwright.drive.policies.kinds import Given
 from flashwright.errors import SavedStateError, TraceError
 from flashwright.simulation.results import RunResult
 from flashwright.simulation.run import Run
