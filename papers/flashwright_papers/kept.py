@@ -97,7 +97,8 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
     -------
     dict
         The document: ``basis``, ``because`` and ``reading`` of each claim are those of its paper's file, and
-        ``verdict`` is what its judgement counts as with them. Its figures and tables are those that the papers' files
+        ``verdict`` is what its judgement counts as with them. What its papers leave open is as their files say, where
+        the run took the same: a reading that is declared since is what it took. Its figures and tables are those that the papers' files
         list for its claims, with drawings of the papers of which all claims are there.
 
     Raises
@@ -134,7 +135,20 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
         or (each.drawing and each.paper in whole)
     ]
     sources = [plain(asdict(each)) for each in sources_of(read, shown)]
-    return {**document, "counts": counts, "sources": sources, "claims": claims}
+    left_open = {
+        name: _left_open(of, read[name]) for name, of in (document.get("open") or {}).items()
+    }
+    return {**document, "counts": counts, "open": left_open, "sources": sources, "claims": claims}
+
+
+def _left_open(kept: Sequence[Mapping[str, Any]], paper: Paper) -> list[Mapping[str, Any]]:
+    """What a paper leaves open, with what a run took where that is another value by now."""
+    then = {each["name"]: each for each in kept}
+    now = [plain(asdict(each)) for each in paper.open]
+    return [
+        then[each["name"]] if then.get(each["name"], each)["taken"] != each["taken"] else each
+        for each in now
+    ]
 
 
 def _with_totals(document: Mapping[str, Any], spent: Mapping[str, Any]) -> dict[str, Any]:

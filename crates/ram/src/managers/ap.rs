@@ -28,7 +28,7 @@ pub struct ApSettings {
     pub window: u32,
     /// RAM that moves per decision, rounded down to whole pages; each side keeps at least this much.
     pub step: Bytes,
-    /// Whether the buffer keeps pages that are read too. Hu 2012 only says that AP buffers data.
+    /// Whether the buffer keeps pages that are read too. Hu 2012 calls it a write buffer and a data buffer by turns.
     pub keeps_reads: bool,
     /// Whether a program that the buffer would have saved is weighted with the cleaning copies that it causes.
     pub count_gc: bool,

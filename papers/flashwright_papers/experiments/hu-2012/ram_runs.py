@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from flashwright_papers import Job, Setting, part
+from flashwright_papers.claims import Value
 
 from . import ram_play
 from .ram_play import (
@@ -61,9 +62,9 @@ def reading(setting: Setting, workload: str) -> dict[str, Any]:
 
 def of_manager(setting: Setting, scheme: str) -> dict[str, Any]:
     """The same for a manager of RAM: its settings that the dissertation leaves open."""
-    flags = {"true": True, "false": False}
+    flags: dict[Value, Value] = {"true": True, "false": False}
     given = {
-        name.removeprefix(f"{scheme}-"): flags.get(str(value), str(value))
+        name.removeprefix(f"{scheme}-"): flags.get(value, value)
         for name, value in setting.given.items()
         if name.startswith(f"{scheme}-")
     }
