@@ -97,9 +97,10 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
     -------
     dict
         The document: ``basis``, ``because`` and ``reading`` of each claim are those of its paper's file, and
-        ``verdict`` is what its judgement counts as with them. What its papers leave open is as their files say, where
-        the run took the same: a reading that is declared since is what it took. Its figures and tables are those that the papers' files
-        list for its claims, with drawings of the papers of which all claims are there.
+        ``verdict`` is what its judgement counts as with them. What its papers leave open is as their files say,
+        where the run took the same: a reading that is declared since is what it took. Its figures and tables
+        are those that the papers' files list for its claims, with drawings of the papers of which all claims
+        are there.
 
     Raises
     ------
