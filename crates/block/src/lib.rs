@@ -35,7 +35,7 @@ pub use request::{
     Completion, Effects, Interactive, Next, Passes, Popularity, Priority, Request, RequestClass, RequestKind,
     RequestSource, SECTOR_BYTES, SourceError,
 };
-pub use reserve::{LEAST_RESERVE_BYTES, MemoryEnded, WithReserve, memory_is_short, room_for};
+pub use reserve::{LEAST_RESERVE_BYTES, MemoryEnded, WithReserve, check_memory, room_for};
 pub use system::system_says;
 pub use units::{Bytes, Nanos, TIME_MAX, UnitError, grouped, read_share};
 pub use zone::{Zone, ZoneError, ZoneRule, ZoneState, Zoned, Zoning};

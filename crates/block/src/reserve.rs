@@ -2,7 +2,7 @@
 //!
 //! An allocation of Rust that fails ends the process, and Python with it. So memory is put aside before work begins, never
 //! touched, so that it takes addresses alone. The first allocation that fails gives it back to the system and is tried again.
-//! The work in hand goes on for a step; then whoever runs it asks [`memory_is_short`] and ends it as an error.
+//! The work in hand goes on for a step; then whoever runs it asks [`check_memory`] and ends it as an error.
 //!
 //! Memory ends like that at a limit of addresses (`ulimit -v`), or where the system promises no more than it has. A control
 //! group that is full kills instead: what is left of it is asked before.
@@ -59,31 +59,32 @@ static IS_HELD: AtomicBool = AtomicBool::new(false);
 #[derive(Debug)]
 pub struct WithReserve;
 
-/// Whether memory has ended: there is no reserve, since an allocation needed it or the process never had that much, and none
-/// can be put aside. Where one can, it is from now on. Work that may allocate asks this before it
-/// begins, and between its steps.
+/// The memory that this process may take is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the memory that this process may take is used up")]
+pub struct MemoryEnded;
+
+/// Finds that memory has not ended. Work that may allocate asks this before it begins, and between its steps.
+///
+/// # Errors
+/// [`MemoryEnded`] if there is no reserve, since an allocation needed it or the process never had that much, and none can be
+/// put aside. Where one can, it is from now on.
 ///
 /// ```
-/// # use flashwright_block::memory_is_short;
-/// assert!(!memory_is_short());
+/// # use flashwright_block::check_memory;
+/// assert_eq!(check_memory(), Ok(()));
 /// ```
-#[must_use]
-pub fn memory_is_short() -> bool {
+pub fn check_memory() -> Result<(), MemoryEnded> {
     if IS_HELD.load(Ordering::Acquire) {
-        return false;
+        return Ok(());
     }
     let mut reserve = lock();
     if reserve.is_none() {
         *reserve = SIZES.iter().find_map(|&(bytes, left)| Piece::take(left).and_then(|_| Piece::take(bytes)));
         IS_HELD.store(reserve.is_some(), Ordering::Release);
     }
-    reserve.is_none()
+    reserve.as_ref().map(drop).ok_or(MemoryEnded)
 }
-
-/// The memory that this process may take is used up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the memory that this process may take is used up")]
-pub struct MemoryEnded;
 
 /// Finds that so many bytes can be allocated beside the reserve, for work that allocates them as if that never failed.
 ///
@@ -97,9 +98,9 @@ pub struct MemoryEnded;
 pub fn room_for(bytes: usize) -> Result<(), MemoryEnded> {
     let mut room = Vec::<u8>::new();
     // The reserve is no room: where this took it, it is put aside again beside what was asked.
-    let found = room.try_reserve_exact(bytes).is_ok() && !memory_is_short();
+    let found = room.try_reserve_exact(bytes).map_err(|_| MemoryEnded).and_then(|()| check_memory());
     std::hint::black_box(&room);
-    found.then_some(()).ok_or(MemoryEnded)
+    found
 }
 
 /// Gives the reserve back to the system.

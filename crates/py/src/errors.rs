@@ -1,7 +1,6 @@
 //! Errors of the crates as the exceptions of `flashwright/errors.py`.
 
-use flashwright_block::IoError;
-use flashwright_block::{MemoryEnded, memory_is_short, room_for};
+use flashwright_block::{IoError, MemoryEnded, room_for};
 use flashwright_sim::RunError;
 use flashwright_ssd::SsdError;
 use flashwright_workload::trace::TraceError as Trace;
@@ -85,7 +84,7 @@ pub fn within_memory<T>(work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 
 /// An error where the memory of the process has ended.
 pub fn check_memory() -> PyResult<()> {
-    if memory_is_short() { Err(memory_ended(MemoryEnded)) } else { Ok(()) }
+    flashwright_block::check_memory().map_err(memory_ended)
 }
 
 /// An error where so many bytes can't be allocated, for what allocates them as if that never failed.

@@ -11,7 +11,7 @@ use crate::replies::Replies;
 use crate::served::Served;
 use crate::wire::{self, Kind, PAYLOAD_MAX, flag};
 use flashwright_block::{
-    Completion, IoError, MemoryEnded, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag, memory_is_short,
+    Completion, IoError, Nanos, Request, RequestClass, RequestKind, SECTOR_BYTES, Tag, check_memory,
 };
 use flashwright_nvme::Subsystem;
 use flashwright_sim::Latency;
@@ -40,8 +40,8 @@ pub struct Drive<S> {
 impl<S: Served> Drive<S> {
     /// Submits a request at `arrival` or now, whichever is later. Where the memory of the process has ended, data are refused.
     fn submit(&mut self, request: Request, data: Option<&[u8]>, arrival: Nanos) -> Result<Tag, IoError> {
-        if data.is_some_and(|data| !data.is_empty()) && memory_is_short() {
-            return Err(IoError::Device(MemoryEnded.to_string()));
+        if data.is_some_and(|data| !data.is_empty()) {
+            check_memory().map_err(|error| IoError::Device(error.to_string()))?;
         }
         let request = Request { arrival: arrival.max(self.served.now()), ..request };
         let tag = match data {

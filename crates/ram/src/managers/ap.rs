@@ -3,8 +3,8 @@
 //! it).
 //!
 //! **A reconstruction.** The published formulas were not available; those of [`crate::partition`] are ours, and so are
-//! the figures from this manager. Pages read and written are kept, or written ones alone (`keeps-reads`); the least recently used one is evicted. Every
-//! `window` requests the side whose ghosts would have saved more time takes `step` bytes from the other; each side
+//! the figures from this manager. Pages read and written are kept, or written ones alone (`keeps-reads`); the least
+//! recently used one is evicted. Every `window` requests the side whose ghosts would have saved more time takes `step` bytes from the other; each side
 //! keeps at least one step. There are as many ghosts as a step has entries. With a scheme without a cached mapping
 //! table all RAM is page cache, and nothing moves.
 //!

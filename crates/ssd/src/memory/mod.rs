@@ -1,6 +1,6 @@
 //! Whether the tables of a drive fit the memory of the machine that simulates it, before any of them is made: a table that
 //! can't be allocated ends the process, and one that is only promised has it killed later. What is not asked comes out of a
-//! reserve where memory ends ([`WithReserve`]).
+//! reserve where memory ends ([`flashwright_block::WithReserve`]).
 
 use flashwright_block::{Bytes, LEAST_RESERVE_BYTES};
 use flashwright_config::{DriveConfig, SettingError};

@@ -14,7 +14,7 @@ use super::tree::{
     Recent, STATES, Tree, WRITE, class, cover, extent,
 };
 use crate::trace::{TraceError, TraceOptions, TraceReader};
-use flashwright_block::{MemoryEnded, Request, RequestClass, Rng, Seed, memory_is_short, room_for};
+use flashwright_block::{MemoryEnded, Request, RequestClass, Rng, Seed, check_memory, room_for};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::path::Path as FilePath;
@@ -111,9 +111,7 @@ fn each(reader: &mut TraceReader, most: Option<u64>, mut take: impl FnMut(&Reque
             break;
         }
         left -= read;
-        if memory_is_short() {
-            return Err(MemoryEnded.into());
-        }
+        check_memory()?;
         for request in &batch {
             room.take(request).map_err(|error| FitError::TooLarge(error.to_string()))?;
             take(request);

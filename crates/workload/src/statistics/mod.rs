@@ -51,9 +51,7 @@ pub use reuse::{Popularity, Reuse};
 pub use runs::Runs;
 pub use sizes::Sizes;
 
-use flashwright_block::{
-    MemoryEnded, Request, RequestClass, RequestSource, SECTOR_BYTES, SourceError, memory_is_short,
-};
+use flashwright_block::{MemoryEnded, Request, RequestClass, RequestSource, SECTOR_BYTES, SourceError, check_memory};
 use std::ops::RangeInclusive;
 
 /// Sectors of a page.
@@ -218,9 +216,7 @@ pub fn of(source: &mut dyn RequestSource, at_most: Option<u64>) -> Result<Statis
         }
         left -= batch.len() as u64;
         batch.iter().for_each(|request| collector.add(request));
-        if memory_is_short() {
-            return Err(MemoryEnded.into());
-        }
+        check_memory()?;
     }
     Ok(collector.finish())
 }
