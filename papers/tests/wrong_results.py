@@ -292,8 +292,8 @@ def main() -> int:
         if name not in every:
             parser.error(f"--only: found {name!r}, expected one of {', '.join(every)}")
     drawn = given.only or random.Random(given.seed).sample(every, min(given.draw, len(every)))
-    told = "named" if given.only else f"seed {given.seed}"
-    print(f"{len(drawn)} of {len(every)} judges, {told}\n")
+    drawn_by = "named" if given.only else f"seed {given.seed}"
+    print(f"{len(drawn)} of {len(every)} judges, {drawn_by}\n")
     print("| judge | rows | it says | wrong result | it says |\n| --- | --- | --- | --- | --- |")
     failed = 0
     for name in sorted(drawn):

@@ -11,7 +11,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any
 
-from flashwright.drive.policies.handing import handed, known_as
+from flashwright.drive.policies.handing import find_policy, handed
 from flashwright.drive.policies.kinds import Given
 from flashwright.errors import SavedStateError, TraceError
 from flashwright.simulation.results import RunResult
@@ -151,7 +151,7 @@ def _begun(figures: Mapping[str, Any], trace: Path | None, policies: Sequence[Gi
         path = _trace(source["trace"], made["trace_sha256"], trace)
         source["trace"]["path"] = path
         mark = TraceMark(path)
-    config, given = copy.deepcopy(figures["config"]), [known_as(each, policies) for each in used]
+    config, given = copy.deepcopy(figures["config"]), [find_policy(each, policies) for each in used]
     for each in used:
         *parts, name = each["key"].split(".")
         reduce(getitem, parts, config)[name] = each["replaced"]

@@ -314,17 +314,17 @@ def name_of(policy: Given) -> str:
     return f"python:{_class(policy).__name__}"
 
 
-IDENTITY = ("key", "name", "class", "source_sha256", "settings")
-"""What of a result's entry of a policy says which it was."""
+# What of a result's entry of a policy says which it was.
+_IDENTITY = ("key", "name", "class", "source_sha256", "settings")
 
 
-def known_as(told: Mapping[str, object], given: Sequence[Given]) -> Given:
+def find_policy(entry: Mapping[str, object], given: Sequence[Given]) -> Given:
     """The policy of which a result tells.
 
     Parameters
     ----------
-    told : mapping
-        An entry of a result's ``policies``.
+    entry : mapping
+        One of a result's ``policies``.
     given : sequence
         Policies, this one among them.
 
@@ -335,29 +335,30 @@ def known_as(told: Mapping[str, object], given: Sequence[Given]) -> Given:
 
     Examples
     --------
-    >>> told = {"key": "gc.victim", "name": "python:Mine", "class": "Mine", "file": "mine.py"}
-    >>> known_as(told, [])
+    >>> entry = {"key": "gc.victim", "name": "python:Mine", "class": "Mine", "file": "mine.py"}
+    >>> find_policy(entry, [])
     Traceback (most recent call last):
     ...
     flashwright.errors.PolicyError: python:Mine: found no such policy, expected the class Mine of mine.py
     """
-    near = [about for each in given if (about := _about(each))["class"] == told["class"]]
-    for each in given:
-        if all(_about(each)[name] == told.get(name) for name in IDENTITY):
-            return each
-    expected = f"the class {told['class']} of {told['file']}"
+    known = [(each, _about(each)) for each in given]
+    for policy, about in known:
+        if all(about[name] == entry.get(name) for name in _IDENTITY):
+            return policy
+    near = [about for _, about in known if about["class"] == entry["class"]]
+    expected = f"the class {entry['class']} of {entry['file']}"
     if not near:
         found = "no such policy"
-    elif all(each["source_sha256"] != told["source_sha256"] for each in near):
+    elif all(each["source_sha256"] != entry["source_sha256"] for each in near):
         found, expected = (
             f"one of another {near[0]['file']}",
-            f"the file of SHA-256 {told['source_sha256']}",
+            f"the file of SHA-256 {entry['source_sha256']}",
         )
     else:
         found = f"one with the settings {near[0]['settings']}"
-        expected += f" with {told['settings']}"
+        expected += f" with {entry['settings']}"
     raise PolicyError(
-        f"{told['name']}: found {found}, expected {expected}",
+        f"{entry['name']}: found {found}, expected {expected}",
         "a result knows a policy written in Python by what it is: hand the same one again",
         parameters=["policies"],
     )
