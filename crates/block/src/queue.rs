@@ -111,6 +111,8 @@ impl Places for ByDirection {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DriverQueue<A = Fifo, P = Shared> {
     depth: u32,
+    /// Places that may be given now: `depth`, or none while the queue is closed.
+    open: u32,
     /// Requests with the arbiter, so that nobody asks it while none waits.
     waiting: usize,
     places: P,
@@ -129,7 +131,7 @@ impl<A: Arbiter, P: Places + Default> DriverQueue<A, P> {
     /// `depth` places, given to waiting requests in the order of `arbiter`.
     #[must_use]
     pub fn with_arbiter(depth: u32, arbiter: A) -> Self {
-        Self { depth, waiting: 0, places: P::default(), arbiter }
+        Self { depth, open: depth, waiting: 0, places: P::default(), arbiter }
     }
 }
 
@@ -143,14 +145,41 @@ impl<A: Arbiter, P: Places> DriverQueue<A, P> {
 
     /// Changes the number of places. Requests that have places keep them.
     pub fn set_depth(&mut self, depth: u32) {
+        self.open = if self.is_closed() { 0 } else { depth };
         self.depth = depth;
+    }
+
+    /// No request is given a place until [`DriverQueue::reopen`]. Requests that have places keep them.
+    ///
+    /// ```
+    /// # use flashwright_block::{DriverQueue, Request};
+    /// let mut queue: DriverQueue = DriverQueue::new(1);
+    /// queue.close();
+    /// queue.push(7, Request::default());
+    /// assert_eq!(queue.pick(), None);
+    /// queue.reopen();
+    /// assert_eq!(queue.pick().map(|waiting| waiting.id), Some(7));
+    /// ```
+    pub fn close(&mut self) {
+        self.open = 0;
+    }
+
+    /// Requests are given places again.
+    pub fn reopen(&mut self) {
+        self.open = self.depth;
+    }
+
+    /// Whether it is closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.open < self.depth
     }
 
     /// Whether a new request need not wait: there is a place, and no other request waits for it.
     #[inline(always)]
     #[must_use]
     pub fn goes_at_once(&self, request: &Request) -> bool {
-        self.places.taken(request.kind) < self.depth && self.waiting == 0
+        self.places.taken(request.kind) < self.open && self.waiting == 0
     }
 
     /// A request has to wait.
@@ -163,12 +192,12 @@ impl<A: Arbiter, P: Places> DriverQueue<A, P> {
     /// place.
     #[inline(always)]
     pub fn pick(&mut self) -> Option<Waiting> {
-        if self.waiting == 0 || self.places.are_full(self.depth) { None } else { self.ask() }
+        if self.waiting == 0 || self.places.are_full(self.open) { None } else { self.ask() }
     }
 
     fn ask(&mut self) -> Option<Waiting> {
-        let Self { depth, places, arbiter, .. } = self;
-        let picked = arbiter.pick(|request| places.taken(request.kind) < *depth);
+        let Self { open, places, arbiter, .. } = self;
+        let picked = arbiter.pick(|request| places.taken(request.kind) < *open);
         self.waiting -= usize::from(picked.is_some());
         picked
     }

@@ -28,7 +28,8 @@ pub use devices::{Device, bundled, bundled_devices};
 pub use energy::EnergyConfig;
 pub use problems::{ConfigError, SettingError};
 pub use schema::{
-    BusOrder, Capacity, Config, DieOrderName, GeometryConfig, HostConfig, PartialPages, TimingConfig, TimingModel,
+    BusOrder, Capacity, CleaningBlocks, Config, DieOrderName, GeometryConfig, HostConfig, PartialPages, TimingConfig,
+    TimingModel,
 };
 pub use times::{BITS_MAX, ChipTimes, FlashTimes, Times};
 pub use values::{QueueDepth, Rate};

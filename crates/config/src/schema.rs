@@ -225,6 +225,19 @@ pub enum DieOrderName {
     ReadsFirst,
 }
 
+/// What of the drive does no other work while it cleans. Yan et al., "Tiny-Tail Flash" (FAST 2017), section 3.1, tell drives apart
+/// by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CleaningBlocks {
+    /// The dies that it works on: requests to others go on.
+    #[default]
+    Dies,
+    /// The controller, as where one thread of firmware cleans too: while flash is cleaned, merged or wear-levelled, no request starts.
+    /// Those that have started end.
+    Controller,
+}
+
 /// Which waiting die gets a free bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -264,6 +277,8 @@ pub struct TimingConfig {
     /// With a `timing.die-order` other than `"fifo"`: how many operations may pass the oldest one of a die before it goes.
     #[schemars(range(min = 1))]
     pub passed_max: u32,
+    /// What does no other work while the drive cleans; `controller` needs `timing.model = "parallel"`.
+    pub cleaning_blocks: CleaningBlocks,
     /// Which waiting die gets a free bus. Makes a difference only if commands take time.
     pub bus_order: BusOrder,
     /// Transfer rate of a channel, or `"none"` if transfers take no time or are included in the array times.
@@ -290,6 +305,7 @@ impl Default for TimingConfig {
             command: Nanos(0),
             die_order: DieOrderName::Fifo,
             passed_max: 32,
+            cleaning_blocks: CleaningBlocks::Dies,
             bus_order: BusOrder::FirstCome,
             bus_rate: Rate(Some(200_000_000)),
             transfer_spare: false,

@@ -127,10 +127,11 @@ impl Times {
             pipelined,
             // The drive takes this one.
             unmapped_read: _,
-            // No durations: which engine there is, and in which order its dies take operations.
+            // No durations: which engine there is, in which order its dies take operations, and what waits for cleaning.
             model: _,
             die_order: _,
             passed_max: _,
+            cleaning_blocks: _,
         } = &config.timing;
         let geometry = &config.geometry;
         let (page, spare) = (geometry.page_size.0, geometry.spare_size.0);
@@ -176,10 +177,11 @@ impl ChipTimes {
             pipelined,
             // The drive takes this one.
             unmapped_read: _,
-            // No durations: which engine there is, and in which order its dies take operations.
+            // No durations: which engine there is, in which order its dies take operations, and what waits for cleaning.
             model: _,
             die_order: _,
             passed_max: _,
+            cleaning_blocks: _,
         } = &config.timing;
         let &ChipsConfig {
             programming,

@@ -205,7 +205,7 @@ impl Ssd {
 
     /// Whether there is no request in the drive.
     fn is_idle(&self) -> bool {
-        matches!(&self.clock, Clock::Parallel(clock) if clock.queue.taken() == 0 && clock.queue.is_empty())
+        matches!(&self.clock, Clock::Parallel(clock) if clock.is_quiet())
     }
 
     /// How far time may advance, `until` at most, before the drive begins to fold.

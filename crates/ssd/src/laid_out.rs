@@ -2,6 +2,7 @@
 //! translation layer is built for.
 
 use crate::cleaning::BackgroundCleaning;
+use crate::cleaning_blocks::BlockingSlots;
 use crate::ssd::Policies;
 use flashwright_config::{DieOrderName, DriveConfig, SettingError, TimingModel};
 use flashwright_ftl::schemes::SchemeContext;
@@ -105,6 +106,7 @@ fn of_settings(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
         }
     }
     problems.extend(BackgroundCleaning::problems(config, policies.ftl.schedule.as_deref()));
+    problems.extend(BlockingSlots::problem(config));
     if config.timing.die_order != DieOrderName::Fifo && config.timing.model != TimingModel::Parallel {
         problems.push(SettingError {
             key: "timing.die-order".to_owned(),

@@ -10,6 +10,7 @@
 mod budgets;
 mod chip_rules;
 mod cleaning;
+mod cleaning_blocks;
 mod controller;
 mod data;
 pub mod engine;
@@ -23,10 +24,10 @@ mod zones;
 pub use controller::{Controller, ControllerFigures};
 pub use engine::{BusyTimes, ChipFigures};
 pub use flashwright_config::{
-    BlockLayout, BufferKind, BusOrder, Capacity, ChipsConfig, Config, ConfigError, ControllerConfig, Device,
-    DieOrderName, Drain, DriveConfig, EnergyConfig, GeometryConfig, HostConfig, Interface, Oversized, PageTimes,
-    PartialPages, Programming, QueueDepth, Rate, ReadBufferConfig, SettingError, Superblock, Suspends, TimingConfig,
-    TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
+    BlockLayout, BufferKind, BusOrder, Capacity, ChipsConfig, CleaningBlocks, Config, ConfigError, ControllerConfig,
+    Device, DieOrderName, Drain, DriveConfig, EnergyConfig, GeometryConfig, HostConfig, Interface, Oversized,
+    PageTimes, PartialPages, Programming, QueueDepth, Rate, ReadBufferConfig, SettingError, Superblock, Suspends,
+    TimingConfig, TimingModel, WriteBufferConfig, bundled, bundled_devices, keys,
 };
 pub use flashwright_ftl::Keeps;
 pub use flashwright_ftl::durable::{Medium, MountBy, MountError, RecoverySettings};

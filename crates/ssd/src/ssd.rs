@@ -1,6 +1,7 @@
 //! The drive behind the block-device seam.
 
 use crate::cleaning::BackgroundCleaning;
+use crate::cleaning_blocks::BlockingSlots;
 use crate::data::RequestData;
 use crate::engine::{Awaits, BusyTimes, ChipFigures, Observer as _, ObserverOfDrive, ParallelOfDrive, Serial, Work};
 use crate::power_loss::Power;
@@ -8,7 +9,9 @@ use flashwright_block::{
     Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, Effects, HoldsData, IoError, Nanos,
     Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
 };
-use flashwright_config::{Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel};
+use flashwright_config::{
+    CleaningBlocks, Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel,
+};
 use flashwright_ftl::policies::schedule::{MakeSchedule, ScheduleRules};
 use flashwright_ftl::schemes::{Reserve, SchemeContext};
 use flashwright_ftl::{
@@ -157,6 +160,8 @@ pub(crate) struct ParallelClock {
     pub(crate) flights: Vec<Flight>,
     /// Places of requests in flight, and the requests that wait for one.
     pub(crate) queue: DriverQueue,
+    /// What blocks the controller, if cleaning does.
+    pub(crate) blocking: Option<Box<BlockingSlots>>,
     /// What a read of pages without data lasts at least.
     unmapped_read: u64,
 }
@@ -278,6 +283,7 @@ impl Ssd {
             && keeps != Keeps::Bytes
             && !has_foreign
             && ahead.is_none()
+            && config.timing.cleaning_blocks == CleaningBlocks::Dies
             && power.is_none()
             && scheme.zoned().is_none();
         let path = Path::of(config.timing.model, is_bare, ram.is_some());
@@ -397,6 +403,7 @@ impl Ssd {
                     let (slot, end) = ended.expect("what was issued ends");
                     self.now = self.now.max(end);
                     if slot == wanted {
+                        self.start_blocked(slot, self.now);
                         break;
                     }
                 }
@@ -474,6 +481,7 @@ impl Ssd {
         };
         if let Clock::Parallel(clock) = &mut self.clock {
             clock.takes_off(slot, Flight::background());
+            clock.block_for(slot, self.flash.log());
         }
         slot
     }
@@ -598,6 +606,15 @@ impl Ssd {
             }
     }
 
+    /// Requests in flight that have not started: all places are taken, or cleaning blocks the controller.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        match &self.clock {
+            Clock::Parallel(clock) => clock.queue.len(),
+            _ => 0,
+        }
+    }
+
     /// A time before which no request completes, whatever is submitted meanwhile; none if nothing is in flight. The next one may
     /// complete later: whoever waits in real time looks again then.
     #[must_use]
@@ -606,7 +623,7 @@ impl Ssd {
             return Some(next.end);
         }
         let Clock::Parallel(clock) = &self.clock else { return None };
-        (clock.queue.taken() > 0).then(|| Nanos(clock.engine.next_event()))
+        (!clock.is_quiet()).then(|| Nanos(clock.engine.next_event()))
     }
 
     /// Walks the whole state: map and owners inverse, counts equal to recounts, every block accounted for, and under
@@ -1021,9 +1038,15 @@ impl Ssd {
         let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.flash);
         clock.takes_off(slot, flight);
         clock.queue.take(request.kind, 1);
+        if !BARE {
+            clock.block_for(slot, awaited);
+        }
         if !background.is_empty() {
             let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.flash);
             clock.takes_off(slot, Flight::background());
+            if !BARE {
+                clock.block_for(slot, background);
+            }
         }
         if !BARE {
             self.work_follows(start.0);
@@ -1230,7 +1253,7 @@ impl Ssd {
             }
             let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
             if clock.flights[slot as usize].tag != BACKGROUND {
-                return self.lands(slot as usize, end, land);
+                return self.lands::<true>(slot, end, land);
             }
             // Work that no request waits for has ended: the general way goes on.
         }
@@ -1239,7 +1262,7 @@ impl Ssd {
         }
         let (slot, end) = loop {
             let Clock::Parallel(clock) = &self.clock else { return false };
-            if clock.queue.taken() == 0 && until == u64::MAX {
+            if until == u64::MAX && clock.is_quiet() {
                 return false; // the clock stands where the next request comes
             }
             let limit = if self.ahead.is_some() { self.until_folding(until) } else { until };
@@ -1252,13 +1275,14 @@ impl Ssd {
                 continue;
             };
             if clock.flights[slot as usize].tag != BACKGROUND {
-                break (slot as usize, end);
+                break (slot, end);
             }
+            self.start_blocked(slot, end);
             if self.ahead.is_some() {
                 self.steps_ended(slot, end);
             }
         };
-        self.lands(slot, end, land)
+        self.lands::<false>(slot, end, land)
     }
 
     /// As [`Ssd::advance`], for a drive that may lose power: changes of the chips are noted when they are done, and flushes wait for
@@ -1276,7 +1300,7 @@ impl Ssd {
                 return true;
             }
             let Clock::Parallel(clock) = &mut self.clock else { return false };
-            if clock.queue.taken() == 0 && until == u64::MAX {
+            if until == u64::MAX && clock.is_quiet() {
                 return false;
             }
             let next = clock.engine.next_completion(until);
@@ -1291,24 +1315,30 @@ impl Ssd {
                 return false;
             };
             if clock.flights[slot as usize].tag == BACKGROUND {
+                self.start_blocked(slot, end);
                 if self.ahead.is_some() {
                     self.steps_ended(slot, end);
                 }
-            } else if !self.holds_flush(slot, end) {
-                break (slot as usize, end);
+            } else if self.holds_flush(slot, end) {
+                self.start_blocked(slot, end);
+            } else {
+                break (slot, end);
             }
         };
-        self.lands(slot, end, land)
+        self.lands::<false>(slot, end, land)
     }
 
     /// A request has ended in the engine.
     #[inline(always)]
-    fn lands(&mut self, slot: usize, end: u64, land: impl FnOnce(&Flight)) -> bool {
+    fn lands<const BARE: bool>(&mut self, slot: u32, end: u64, land: impl FnOnce(&Flight)) -> bool {
         let Clock::Parallel(clock) = &mut self.clock else { return false };
-        let flight = &mut clock.flights[slot];
+        let flight = &mut clock.flights[slot as usize];
         flight.end = Nanos(end);
         land(flight);
         let kind = flight.request.kind;
+        if !BARE && clock.blocking.is_some() {
+            clock.unblock(slot);
+        }
         self.landed(kind, end);
         true
     }
@@ -1330,7 +1360,7 @@ impl Ssd {
 
     /// Takes requests from the driver while there is a place.
     #[cold]
-    fn admit(&mut self, at: u64) {
+    pub(crate) fn admit(&mut self, at: u64) {
         while let Clock::Parallel(clock) = &mut self.clock
             && let Some(Waiting { id, request }) = clock.queue.pick()
         {
@@ -1469,6 +1499,12 @@ impl ParallelClock {
         least.max(self.engine.clear_map(start, u64::from(request.sectors) * SECTOR_BYTES))
     }
 
+    /// Whether the drive works for no request, and none waits for it.
+    #[inline(always)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.queue.taken() == 0 && self.queue.is_empty()
+    }
+
     #[inline(always)]
     pub(crate) fn takes_off(&mut self, slot: u32, flight: Flight) {
         let slot = slot as usize;
@@ -1490,6 +1526,7 @@ impl Clock {
                 engine: ParallelOfDrive::new(config, geometry, latency, seed, observer),
                 flights: Vec::new(),
                 queue: DriverQueue::new(config.host.queue_depth.requests()),
+                blocking: BlockingSlots::new(config),
                 unmapped_read,
             }),
         }

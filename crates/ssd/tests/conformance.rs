@@ -33,7 +33,8 @@ const COMPANIONS: [(VictimName, PlacementName); 2] =
 
 /// Drives whose chips do more than a page at a time, each under a name that stands for a timing model, and whether every scheme
 /// takes it.
-const CHIPS: [(&str, bool, &[&str]); 4] = [
+const CHIPS: [(&str, bool, &[&str]); 5] = [
+    ("blocking", true, &["timing.cleaning-blocks=controller"]),
     (
         "suspending",
         true,
@@ -553,7 +554,7 @@ fn random_stream(mut ssd: Ssd, mut mix: Mix, steps: usize, label: &str) -> (u64,
             }
         }
         // Requests that wait in the driver have not reached the translation layer yet.
-        if ssd.in_flight() > depth || chance(&mut mix.rng, 0.3) {
+        if ssd.in_flight() > depth || ssd.waiting() > 0 || chance(&mut mix.rng, 0.3) {
             drain(&mut ssd).unwrap().into_iter().for_each(&mut note);
         }
         model.check(&ssd, &at);

@@ -166,6 +166,21 @@ impl InFlight {
         self.since.iter().map(|since| newest(since).map(|(stamp, tag, _)| (stamp, tag)).unwrap()).collect()
     }
 
+    /// A write has its stamps once it has started: at once, or when cleaning no longer blocks the controller.
+    fn note_started(&mut self, ssd: &Ssd, submitted_last: &mut Option<(Request, Tag)>) {
+        if ssd.waiting() > 0 {
+            return;
+        }
+        let Some((request, tag)) = submitted_last.take() else { return };
+        if matches!(request.kind, RequestKind::Write | RequestKind::Trim) {
+            let (first, count) = ssd.pages_of(&request);
+            for lpn in first..first + count {
+                let stamp = ssd.flash().stamps().unwrap().latest(Lpn(lpn));
+                self.since[lpn as usize].push((stamp, tag, false));
+            }
+        }
+    }
+
     fn make_safe(&mut self, lpn: usize, (stamp, tag): (u32, Tag)) {
         if let Some(at) = self.since[lpn].iter().position(|(other, of, _)| (*other, *of) == (stamp, tag)) {
             self.since[lpn].drain(..at);
@@ -191,22 +206,18 @@ pub fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) -> (u64, u64) {
         let mut in_flight: BTreeMap<Tag, (Request, Vec<(u32, Tag)>)> = BTreeMap::new();
         let (requests, mut played) = (below(&mut rng, 60), 0);
         let last_wait = below(&mut rng, 1_500_000);
+        let mut submitted_last: Option<(Request, Tag)> = None;
         loop {
+            promises.note_started(&ssd, &mut submitted_last);
             let mut until = Nanos(u64::MAX);
-            if in_flight.len() < depth && played < requests {
+            if submitted_last.is_none() && in_flight.len() < depth && played < requests {
                 played += 1;
                 submitted += 1;
                 let request = next_request(&ssd, &mut rng);
                 let answered = if request.kind == RequestKind::Flush { promises.answered() } else { Vec::new() };
                 let tag = ssd.submit(request).unwrap();
-                let (first, count) = ssd.pages_of(&request);
-                if matches!(request.kind, RequestKind::Write | RequestKind::Trim) {
-                    for lpn in first..first + count {
-                        let stamp = ssd.flash().stamps().unwrap().latest(Lpn(lpn));
-                        promises.since[lpn as usize].push((stamp, tag, false));
-                    }
-                }
                 in_flight.insert(tag, (request, answered));
+                submitted_last = Some((request, tag));
                 continue;
             }
             if played == requests {
@@ -237,6 +248,7 @@ pub fn cut_in_flight(settings: &[String], cuts: u64, seed: u64) -> (u64, u64) {
                 break;
             }
         }
+        promises.note_started(&ssd, &mut submitted_last);
         let what = || format!("{settings:?}, seed {seed}, cut {nth} at {}", ssd.now());
         let text = what();
         ssd.cut().unwrap();
@@ -280,6 +292,9 @@ pub fn any_parallel_drive(rng: &mut Rng) -> Option<Vec<String>> {
     settings.push(format!("capacity.utilization=0.{}", 30 + below(rng, 50)));
     if chance(rng, 0.5) {
         settings.extend(["timing.die-order=by-class", "chips.suspends=programs-and-erases"].map(str::to_owned));
+    }
+    if chance(rng, 0.3) {
+        settings.push("timing.cleaning-blocks=controller".to_owned());
     }
     let config = flashwright_ssd::Config::default().with_settings(&settings).ok()?;
     Ssd::new(&config, Seed(1), Keeps::Stamps).ok()?;

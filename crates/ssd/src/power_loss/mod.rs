@@ -403,6 +403,7 @@ impl Ssd {
         if let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) {
             clock.takes_off(slot, flight);
             clock.queue.take(flight.request.kind, 1);
+            clock.block_for(slot, &self.flash.log()[..awaited]);
             power.in_engine.insert(slot);
             if flight.request.kind == RequestKind::Flush && !power.is_protected && !self.config().recovery.ignores_flush
             {
@@ -414,6 +415,7 @@ impl Ssd {
             let slot = self.issue_kept(start, 0, awaited..all, Awaits::Work);
             if let Clock::Parallel(clock) = &mut self.clock {
                 clock.takes_off(slot, Flight::background());
+                clock.block_for(slot, &self.flash.log()[awaited..all]);
             }
         }
         self.note_checkpoint();
@@ -501,6 +503,7 @@ impl Ssd {
         for flight in &failed {
             clock.queue.release(flight.request.kind, 1);
         }
+        clock.queue.reopen();
         while let Some(waiting) = clock.queue.pick() {
             failed.push(Flight::waiting(waiting));
         }

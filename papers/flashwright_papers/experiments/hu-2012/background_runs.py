@@ -11,6 +11,8 @@ from typing import Any
 from flashwright import Ssd, workloads
 from flashwright_papers import Job, Setting, part
 
+from .ram_play import TPC_E, write_share
+
 Row = dict[str, Any]
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -320,8 +322,13 @@ def buffered(
 
 
 def _placed(spec: str, setting: Setting) -> str:
-    """A stand-in whose addresses lie where the setting says: as in a head of the trace, or by statistics only."""
-    if setting.given.get("locality", "head") == "head" or "tpc-e" in spec:
+    """A stand-in as the setting has it: where its addresses lie, and of TPC-E how many requests write."""
+    if "tpc-e" in spec:
+        table_2_2 = str(setting.given.get("table-2-2", "reads"))
+        if table_2_2 == "reads":
+            return spec
+        return f"{spec},write={write_share(TPC_E, table_2_2):.4f}"
+    if setting.given.get("locality", "head") == "head":
         return spec
     return f"{spec}-statistics-only" if "variant=" in spec else f"{spec},variant=statistics-only"
 

@@ -230,11 +230,10 @@ def drive_table(setting: Setting) -> list[Job]:
 # Reads among writes ---------------------------------------------------------------------------------
 
 
-def read(name: str, per_cent: float, ranges: Sequence[float]) -> Row:
-    """Responses of random reads among as many random writes, by capacity written."""
-    found = experiment(
-        drive(name, per_cent), "unpredictability", False, Settings(ranges=tuple(ranges))
-    )
+def read(name: str, per_cent: float, ranges: Sequence[float], blocks: str = "dies") -> Row:
+    """Responses of random reads among as many random writes, by capacity written; `blocks` is what cleaning blocks."""
+    ssd = drive(name, per_cent).with_({"timing.cleaning-blocks": blocks})
+    found = experiment(ssd, "unpredictability", False, Settings(ranges=tuple(ranges)))
     assert isinstance(found, UnpredictabilityResult)
     listed = []
     for each in found.ranges:
@@ -278,18 +277,13 @@ def read(name: str, per_cent: float, ranges: Sequence[float]) -> Row:
 @part("drive-reads", cpu_s=(7, 40))
 def drive_reads(setting: Setting) -> list[Job]:
     """The three page-mapped drives."""
-    return [
-        Job(
-            read,
-            {
-                "name": name,
-                "per_cent": PER_CENT_QUICK if setting.quick else PER_CENT,
-                "ranges": (0.1, 0.5, 0.7, 1.0) if setting.quick else RANGES,
-            },
-            name,
-        )
-        for name in PAGE_MAPPED
-    ]
+    given = {
+        "per_cent": PER_CENT_QUICK if setting.quick else PER_CENT,
+        "ranges": (0.1, 0.5, 0.7, 1.0) if setting.quick else RANGES,
+    }
+    if "cleaning-blocks" in setting.given:
+        given["blocks"] = setting.given["cleaning-blocks"]
+    return [Job(read, {"name": name} | given, name) for name in PAGE_MAPPED]
 
 
 # Requests outstanding and their size ----------------------------------------------------------------

@@ -43,6 +43,8 @@ STAND_INS = {
 # What sets runs apart; a head by its model is its own requests in segments drawn anew (`flashwright trace fit`).
 IN_ORDER, WHOLE_MAP, BY_MODEL = "filled in order", "the whole map in RAM", "by a model of it"
 TOLD_REQUESTS = (500_000, 700_000)
+# Table 2.2's write/read ratio where it may be one, or per cent.
+TABLE_2_2 = {BUILD: 41.0, MSN: 66.7, TPC_E: 83.9, TOLD: 83.9}
 # Of real traces: format, requests, how often they are played before measuring and measured.
 HEADS = {HEAD_1: ("spc", 10_000, 60, 60), HEAD_MSN: ("disksim", 149_999, 4, 4)}
 # Whole ones: format and requests, of which the first half is not measured.
@@ -98,9 +100,11 @@ def play(
     locality: str = "head",
     manager: Mapping[str, str] | None = None,
     varied: str = "",
+    table_2_2: str = "reads",
 ) -> dict[str, Any]:
     """One run on the large drive, boiled down to a row; with `path`, a real trace.
 
+    `table_2_2` says what the table's ratios above 40 are: see :func:`write_share`.
     `varied` is what sets the run apart from those by which claims are decided, such as another state of the drive.
     """
     told = {"workload": workload, "scheme": scheme, "ram": ram, "spare": spare, "state": state}
@@ -110,7 +114,9 @@ def play(
     given |= {f"ram.{name}.{key}": value for key, value in (manager or {}).items()}
     ssd = Ssd.named("hu-2012").with_(given)
     with tempfile.TemporaryDirectory() as folder:
-        source, warmup, requests = _source(workload, scale, path, Path(folder), locality, varied)
+        source, warmup, requests = _source(
+            workload, scale, path, Path(folder), locality, varied, table_2_2
+        )
         try:
             run = ssd.precondition(state).play(
                 source, requests=requests, warmup=warmup, seed=1, window="off"
@@ -121,7 +127,13 @@ def play(
 
 
 def _source(
-    workload: str, scale: int, path: str | None, folder: Path, locality: str, varied: str
+    workload: str,
+    scale: int,
+    path: str | None,
+    folder: Path,
+    locality: str,
+    varied: str,
+    table_2_2: str,
 ) -> tuple[workloads.Source | str, int, int | None]:
     """What is played, and requests before measuring and measured."""
     if path is not None and workload in HEADS:
@@ -138,11 +150,13 @@ def _source(
     if workload == TOLD:
         before, measured = (count // scale for count in TOLD_REQUESTS)
         file = folder / "told.mqsim"
-        tell(file, BLOCKS // scale, before + measured)
+        tell(file, BLOCKS // scale, before + measured, write_share(workload, table_2_2))
         return workloads.trace(file, format="mqsim", addresses="wrap"), before, measured
     spec, before, measured = STAND_INS[workload]
     if locality != "head" and workload != TPC_E:
         spec = f"{spec}-{locality}".replace("whole-", "")
+    if table_2_2 != "reads" and workload in TABLE_2_2:
+        spec += f",write={write_share(workload, table_2_2):.4f}"
     return spec, before // scale, measured // scale
 
 
@@ -174,15 +188,33 @@ def _row(run: RunResult, scheme: str) -> dict[str, Any]:
     }
 
 
-def tell(path: Path, blocks: int, requests: int) -> None:
-    """Write the TPC-E trace as the dissertation tells of it: 308 requests per second of 12 KiB, 16.1 % of them writes.
+def write_share(workload: str, table_2_2: str) -> float:
+    """The share of writes of a trace for which table 2.2 prints a write/read ratio above 40.
+
+    It is one (``ratio``), or per cent of all requests that read (``reads``) or write (``writes``).
+
+    Examples
+    --------
+    >>> [round(write_share(BUILD, reading), 3) for reading in ("reads", "ratio", "writes")]
+    [0.59, 0.976, 0.41]
+    """
+    printed = TABLE_2_2[workload]
+    return {
+        "reads": 1 - printed / 100,
+        "ratio": printed / (1 + printed),
+        "writes": printed / 100,
+    }[table_2_2]
+
+
+def tell(path: Path, blocks: int, requests: int, writes_share: float) -> None:
+    """Write the TPC-E trace as the dissertation tells of it: 308 requests per second of 12 KiB, so many of them writes.
 
     A block takes 42 writes of 3 pages in random order, then the next block has its turn: 126 of 128 pages, none
     twice. Reads go anywhere. Only the words of section 3.3.2 and the row of table 2.2 went into this.
     """
     rng = np.random.default_rng(1)
     arrival = np.cumsum(rng.exponential(1e9 / 308, requests)).astype(np.int64)
-    reads = rng.random(requests) < 0.839
+    reads = rng.random(requests) < 1 - writes_share
     pieces = BLOCK_PAGES // 3
     writes = int(requests - reads.sum())
     turns = -(-writes // pieces)

@@ -57,6 +57,8 @@ def reading(setting: Setting, workload: str) -> dict[str, Any]:
     state = "fill-tpc-e" if workload == TOLD else "fill"
     taken = {"fill": "sequential", "fill-tpc-e": "random"} | setting.given
     named = {name: setting.given[name] for name in ("spare", "locality") if name in setting.given}
+    if "table-2-2" in setting.given and workload in ram_play.TABLE_2_2:
+        named["table_2_2"] = setting.given["table-2-2"]
     return {"state": taken[state]} | named
 
 
