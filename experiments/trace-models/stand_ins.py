@@ -17,16 +17,16 @@ import halves
 
 from flashwright import fit_trace
 
-HEADS = {"financial1": "financial1", "websearch1": "websearch1", "msn-fs": "msn-fs"}
-"""Name of the model, and of the trace in ``halves.TRACES``."""
+HEADS = ("financial1", "financial1-asu9", "websearch1", "msn-fs")
+"""Names of models, and of their traces in ``halves.TRACES``."""
 FOLDER = Path(__file__).parents[2] / "crates/workload/src/generate/stand_in/heads"
 
 
 def main() -> int:
     """Fits and writes them all."""
     known = {trace.name: trace for trace in halves.TRACES}
-    for name, trace in HEADS.items():
-        requests = halves.read(known[trace])
+    for name in HEADS:
+        requests = halves.read(known[name])
         with tempfile.TemporaryDirectory() as folder:
             model = fit_trace(requests.save(Path(folder) / "head.mqsim"), kind="statistics")
         target = FOLDER / f"{name}.toml"

@@ -9,7 +9,7 @@
 //! What no head tells stays open: how locality changes over days, and how many of its addresses a whole trace updates.
 
 use super::sizes::tilt;
-use super::table::{Footprint, Row, Trace};
+use super::table::{Footprint, Row, Trace, Variant};
 use crate::model::{EXTENTS, Footprint as Bounds, Model, SizeRow, extent};
 use flashwright_block::SECTOR_BYTES;
 use std::sync::OnceLock;
@@ -33,12 +33,16 @@ impl Head {
 }
 
 static FINANCIAL1: Head = Head::new("the first 50,000 requests of Financial1", include_str!("heads/financial1.toml"));
+static FINANCIAL1_ASU9: Head =
+    Head::new("the first 10,000 requests of Financial1's application 9", include_str!("heads/financial1-asu9.toml"));
 static WEBSEARCH1: Head = Head::new("the first 50,000 requests of WebSearch1", include_str!("heads/websearch1.toml"));
 static MSN_FS: Head = Head::new("150,000 requests of Microsoft's MSN file server", include_str!("heads/msn-fs.toml"));
 
-/// The head whose locality the stand-in of `trace` has; none if there is none of a system of its kind.
-pub(crate) fn head(trace: Trace) -> Option<&'static Head> {
+/// The head whose locality the stand-in of a trace has; none if there is none of a system of its kind. The DFTL paper's Financial is
+/// application 9 of Financial1.
+pub(crate) fn head(trace: Trace, source: Option<Variant>) -> Option<&'static Head> {
     match trace {
+        Trace::Financial1 if source == Some(Variant::Gupta09) => Some(&FINANCIAL1_ASU9),
         Trace::Financial1 | Trace::Financial2 => Some(&FINANCIAL1),
         Trace::Websearch1 => Some(&WEBSEARCH1),
         Trace::Msn | Trace::Exchange | Trace::Build => Some(&MSN_FS),

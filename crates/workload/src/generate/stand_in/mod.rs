@@ -67,8 +67,8 @@ impl StandIn {
 
     /// The head whose locality it has.
     fn head(&self) -> Option<&'static Head> {
-        let statistics_only = self.variant.is_some_and(|variant| variant.parts().1);
-        head(self.trace?).filter(|_| !statistics_only)
+        let (source, statistics_only) = self.variant.map_or((None, false), Variant::parts);
+        head(self.trace?, source).filter(|_| !statistics_only)
     }
 
     /// Footprint over that of the trace, at most 1; the footprint here and that of the trace in sectors.
