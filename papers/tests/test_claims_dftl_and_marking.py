@@ -113,6 +113,7 @@ def compared(modules: dict[str, Any], fast: dict[str, Any], by_dftl: dict[str, A
     return {
         "comparison": rows(("full", "erased")),
         "replayed": rows(("replayed",)),
+        "replayed-seeds": [row for row in rows(("replayed",)) if row["workload"] == runs.FINANCIAL],
         "extra-space": [],
         "fault": [],
     }
@@ -168,6 +169,18 @@ def test_rules_of_the_dftl_comparison(
     assert answer.verdict is verdict
     assert answer.ours.endswith(".")
     assert all(sum(len(line.x) for line in plot.lines) <= 200 for plot in answer.plots)
+
+
+def test_the_headline_asks_for_its_figures_with_every_seed(
+    modules: dict[str, Any], dftl: Any
+) -> None:
+    within = {"response_ms": 5.0, "erases": 30, "extra_operations": 300}
+    found = compared(modules, within, {})
+    assert dftl.g16(found).verdict is REPRODUCED
+    for operations, verdict in ((1010, DIRECTION), (90, NOT)):
+        beyond = compared(modules, within | {"extra_operations": operations}, {})
+        found["replayed-seeds"] = beyond["replayed-seeds"]
+        assert dftl.g16(found).verdict is verdict
 
 
 def test_cost_benefit_after_the_trace_was_written_once_decides(

@@ -211,3 +211,22 @@ def test_faulty_fast_without_its_fault_is_a_run_of_fast(files: Any) -> None:
     assert run["scheme"] == "fast" and run["erases"] > 100
     for name in ("erases", "extra_operations", "response_ms"):
         assert whole[name] == pytest.approx(run[name], rel=0.05), name
+
+
+def test_the_stand_in_for_financial_beside_the_authors_outputs_of_the_whole_trace(
+    files: Any, tmp_path: Path
+) -> None:
+    """The number of its addresses was chosen by page mapping's copies; DFTL's hits were not."""
+    play = together("dftl", "play")
+    spec = play.STAND_INS[play.FINANCIAL]
+    requests = files.REQUESTS
+    run = files.release_drive("page").play(spec, requests=requests, seed=1, keep_requests=True)
+    trace = workloads.trace(**play.written_once(play.requests_of(run), tmp_path / "twice.mqsim"))
+    found = {
+        scheme: files.release_drive(scheme).play(trace, seed=1, warmup=requests).json
+        for scheme in ("page", "dftl")
+    }
+    copies = found["page"]["flash"]["programs"]["gc"]
+    assert copies == pytest.approx(files.PUBLISHED["page"]["copies"], rel=0.5)
+    hits = found["dftl"]["mapping_cache"]["hit_ratio"]
+    assert 0.45 < hits < 0.55 < files.derived()["hits"]

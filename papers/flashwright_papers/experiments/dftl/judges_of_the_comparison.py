@@ -338,9 +338,9 @@ def gain_rule(workload: str, low: float, high: float, *, head: bool = False) -> 
     return rule
 
 
-@claim("G16", needs=("comparison", "replayed", "fault", "extra-space"))
+@claim("G16", needs=("comparison", "replayed", "replayed-seeds", "fault", "extra-space"))
 def g16(found: Found) -> Answer:
-    """The headline."""
+    """The headline, with every seed."""
     gain = gain_rule(FINANCIAL, 0.6, 0.9, head=True)
 
     def rule(view: View) -> tuple[str, Verdict]:
@@ -357,14 +357,21 @@ def g16(found: Found) -> Answer:
             parts.append(
                 f"DFTL {dftl['response_ms']:,.2f} ms, FAST {fast['response_ms']:,.2f} ms ({TOLD[state]}, greedy)"
             )
-    return decided(
+    seeds = [rule(View([row], *DECIDES[0])) for row in found["replayed-seeds"]]
+    more = [f"With four other seeds: {'; '.join(text for text, _ in seeds)}"]
+    if parts:
+        more.append(f"The real {FINANCIAL_HEAD}: {'; '.join(parts)}")
+    found_with_one = decided(
         found,
         "Mean response better by, and FAST's erases and extra operations over DFTL's",
         rule,
         STAND_IN.format("Financial of Table 3"),
         plots=[space_plot(found)],
-        more=f"The real {FINANCIAL_HEAD}: {'; '.join(parts)}" if parts else "",
+        more=". ".join(more),
     )
+    order = (Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT)
+    with_all = max(found_with_one.verdict, *(verdict for _, verdict in seeds), key=order.index)
+    return replace(found_with_one, verdict=with_all)
 
 
 def space_plot(found: Found) -> Plot:

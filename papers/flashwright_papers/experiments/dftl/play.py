@@ -239,10 +239,10 @@ def compare_head(workload: str, path: str, format: str, state: str) -> dict[str,
 
 
 def compare_replayed(
-    workload: str, spec: str, pages: int, requests: int, **how: Any
+    workload: str, spec: str, pages: int, requests: int, seed: int = 1, **how: Any
 ) -> dict[str, Any]:
     """A workload that comes twice: first all of it as writes, much later as it is, and only that counts."""
-    run = drive("page", pages).play(spec, requests=requests, seed=1, keep_requests=True)
+    run = drive("page", pages).play(spec, requests=requests, seed=seed, keep_requests=True)
     played = requests_of(run)
     touched = np.zeros(pages, bool)
     for first, length in zip(played["lpn"], played["pages"], strict=True):

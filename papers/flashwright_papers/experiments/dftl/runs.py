@@ -61,8 +61,8 @@ def divisor(setting: Setting) -> int:
 
 
 def region(setting: Setting) -> int:
-    """Pages of the active region: 512 MiB if nothing else is given, or a part of it."""
-    return (int(setting.given.get("region", 512)) << 9) // divisor(setting)
+    """Pages of the active region: 1 GiB if nothing else is given, or a part of it."""
+    return (int(setting.given.get("region", 1024)) << 9) // divisor(setting)
 
 
 def few(setting: Setting, requests: int) -> int:
@@ -120,6 +120,26 @@ def replayed(setting: Setting) -> list[Job]:
             f"{name}, written once first",
         )
         for name in (FINANCIAL, CELLO, TPCH, WEBSEARCH)
+    ]
+
+
+@part("replayed-seeds", cpu_s=(4, 13))
+def replayed_seeds(setting: Setting) -> list[Job]:
+    """Financial with other seeds, where G16 is near a bound."""
+    return [
+        Job(
+            compare_replayed,
+            {
+                "workload": FINANCIAL,
+                "spec": stand_ins(setting)[FINANCIAL],
+                "pages": region(setting),
+                "requests": few(setting, 300_000),
+                "seed": seed,
+            }
+            | how(setting),
+            f"{FINANCIAL}, written once first, seed {seed}",
+        )
+        for seed in (2, 3, 4, 5)
     ]
 
 
