@@ -62,6 +62,19 @@ class Verdict(StrEnum):
         return cls.REPRODUCED if met else cls.DIRECTION if direction else cls.NOT
 
 
+class Cause(StrEnum):
+    """Why a claim is not reproduced, or in direction only."""
+
+    TRACE = "trace"
+    """What would decide is not available: a trace, all of one, or a product."""
+    UNSTATED = "unstated"
+    """The source does not state what the result depends on: a parameter, the state of a drive, sizes of requests."""
+    SOURCE = "source"
+    """The source's own: its figures contradict each other or what is known of its trace, or its code has a fault."""
+    MODEL = "model"
+    """Our model lacks a mechanism, or a claim's runs do."""
+
+
 NOT_JUDGED = "could not be judged"
 """Stands where a verdict would, if a run failed that the claim rests on."""
 
@@ -104,6 +117,8 @@ class Claim:
         Why it has that basis.
     reading : str
         The reading of the source under which alone the verdict holds, where another gives a worse one.
+    causes : tuple of Cause
+        Why it is not reproduced, or in direction only; the likeliest first.
 
     Examples
     --------
@@ -128,6 +143,7 @@ class Claim:
     basis: Basis = ""
     because: str = ""
     reading: str = ""
+    causes: tuple[Cause, ...] = ()
 
     def counted(self, judged: Verdict) -> Verdict:
         """The verdict that a judgement by the claim's rule counts as.

@@ -96,8 +96,8 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
     Returns
     -------
     dict
-        The document: ``basis``, ``because`` and ``reading`` of each claim are those of its paper's file, and
-        ``verdict`` is what its judgement counts as with them. What its papers leave open is as their files say,
+        The document: ``basis``, ``because``, ``reading`` and ``causes`` of each claim are those of its paper's file,
+        and ``verdict`` is what its judgement counts as with them. What its papers leave open is as their files say,
         where the run took the same: a reading that is declared since is what it took. Its figures and tables
         are those that the papers' files list for its claims, with drawings of the papers of which all claims
         are there.
@@ -124,6 +124,7 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
         claims.append(
             each
             | {"basis": claim.basis, "because": claim.because, "reading": claim.reading}
+            | {"causes": [cause.value for cause in claim.causes]}
             | {"judged": judged, "verdict": verdict}
         )
     counts = counts_of(each["verdict"] for each in claims)

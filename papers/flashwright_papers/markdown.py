@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from flashwright_papers.claims import NOT_JUDGED, TOO_SMALL, Verdict
+from flashwright_papers.claims import NOT_JUDGED, TOO_SMALL, Cause, Verdict
 
 __all__ = [
     "CLASSES",
@@ -252,7 +252,42 @@ def _index(document: Mapping[str, Any], by_paper: Mapping[str, Sequence[Mapping[
         lines += ["These keep the verdict on the reading that is taken.", ""]
         lines += table("claim", "verdict", "its rule is met with")
         lines += [row(_link(each), verdict_of(each), "; ".join(found)) for each, found in elsewhere]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + _causes(claims)) + "\n"
+
+
+CAUSES = {
+    Cause.TRACE: "What would decide is not available: a trace, or all of one",
+    Cause.UNSTATED: "The source does not state what the result depends on",
+    Cause.SOURCE: "The source's own: its figures contradict each other or its trace, or its simulator has a fault",
+    Cause.MODEL: "Our model lacks a mechanism",
+}
+
+
+def _causes(claims: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Why claims are not reproduced: counts by the likeliest cause, and the claims of each."""
+    short = [each for each in claims if each["verdict"] in (Verdict.DIRECTION, Verdict.NOT)]
+    if not short:
+        return []
+    lines = ["", "## Why claims are not reproduced", ""]
+    lines += ["By the likeliest cause; where there is another, it stands behind the claim. ", ""]
+    lines += table("cause", str(Verdict.NOT), str(Verdict.DIRECTION))
+    for cause, says in CAUSES.items():
+        cells = []
+        for verdict in (Verdict.NOT, Verdict.DIRECTION):
+            of = [
+                each
+                for each in short
+                if each["verdict"] == verdict and each.get("causes", [None])[:1] == [cause]
+            ]
+            listed = ", ".join(map(_with_other_causes, of))
+            cells.append(f"{len(of)}: {listed}" if of else "0")
+        lines.append(row(f"**{cause.value}**: {says}", *cells))
+    return lines
+
+
+def _with_other_causes(each: Mapping[str, Any]) -> str:
+    others = each["causes"][1:]
+    return f"{_link(each)} ({', '.join(others)})" if others else _link(each)
 
 
 def _page(name: str, claims: Sequence[Mapping[str, Any]]) -> str:

@@ -21,6 +21,7 @@ from flashwright.support.files import parse_toml
 from flashwright.sweeps.points import Point
 from flashwright_papers.claims import (
     Basis,
+    Cause,
     Claim,
     Exhibit,
     Job,
@@ -304,13 +305,20 @@ def _claim(folder: Path, file: Path, number: int, entry: Mapping[str, Any]) -> C
         raise ConfigError(f"{where}: basis: found {basis!r}, expected {known_bases}", "")
     if bool(basis) != bool(values.get("because")):
         raise ConfigError(f"{where}: found one of basis and because, expected both or neither", "")
-    if "verdict" in values:
-        try:
-            verdict = Verdict(values.pop("verdict"))
-        except ValueError as error:
-            raise ConfigError(f"{where}: {error}", "") from None
-        return Claim(paper=folder.name, verdict=verdict, **values)  # type: ignore[arg-type]
-    return Claim(paper=folder.name, **values)  # type: ignore[arg-type]
+    causes = [each.strip() for each in values.pop("causes", "").split(",") if each.strip()]
+    for each in causes:
+        if each not in list(Cause):
+            raise ConfigError(f"{where}: causes: found {each!r}, expected {', '.join(Cause)}", "")
+    verdict = values.pop("verdict", None)
+    try:
+        return Claim(
+            paper=folder.name,
+            verdict=None if verdict is None else Verdict(verdict),
+            causes=tuple(map(Cause, causes)),
+            **values,  # type: ignore[arg-type]
+        )
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}", "") from None
 
 
 def _package(folder: Path) -> str:

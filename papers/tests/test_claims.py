@@ -119,6 +119,10 @@ def test_the_page_is_that_of_the_last_full_run() -> None:
         assert each["verdict"] is not None and each["ours"], each["id"]
         # Where ours differs, a paragraph says how and why.
         assert each["verdict"] == "reproduced" or len(why_in_full(each)) > 40, each["id"]
+        # Whoever is told that a claim is not reproduced is told the cause, and no others are.
+        assert bool(each["causes"]) == (each["verdict"] in ("not reproduced", "direction only")), (
+            each["id"]
+        )
 
 
 def test_an_agreement_that_was_put_in_is_never_reproduced() -> None:

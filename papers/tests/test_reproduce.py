@@ -200,6 +200,12 @@ def test_a_judge_that_fails_is_told_with_its_line(folder: Path, tmp_path: Path) 
         (
             "claims.toml",
             "rule =",
+            'causes = "trace, chance"\nrule =',
+            "causes: found 'chance', expected trace, unstated, source, model",
+        ),
+        (
+            "claims.toml",
+            "rule =",
             'basis = "fitted"\nrule =',
             "found one of basis and because, expected",
         ),

@@ -161,11 +161,43 @@ fn handles(stats: &Value) -> String {
     text
 }
 
+/// The zones of a zoned drive.
+fn zones(stats: &Value) -> String {
+    const FIGURES: [(&str, &str, &str, &str, &str); 5] = [
+        ("zones", "gauge", "Zones, by state.", "state", "states"),
+        (
+            "zone_refusals_total",
+            "counter",
+            "Requests refused, by the rule of zones that they would have broken.",
+            "rule",
+            "refusals",
+        ),
+        ("zone_resets_total", "counter", "Zones reset.", "", "resets"),
+        ("zone_finishes_total", "counter", "Zones finished.", "", "finishes"),
+        ("zone_pages_padded_total", "counter", "Pages programmed to finish zones.", "", "pages_padded"),
+    ];
+    let mut text = String::new();
+    let Some(zones) = stats.get("zones").filter(|zones| !zones.is_null()) else { return text };
+    for (name, kind, help, label, key) in FIGURES {
+        let _ = write!(text, "# HELP flashwright_{name} {help}\n# TYPE flashwright_{name} {kind}\n");
+        match &zones[key] {
+            Value::Object(by_label) => {
+                for (value, count) in by_label {
+                    let _ = writeln!(text, "flashwright_{name}{{{label}=\"{value}\"}} {count}");
+                }
+            }
+            count => _ = writeln!(text, "flashwright_{name} {count}"),
+        }
+    }
+    text
+}
+
 /// All figures that apply.
 pub(crate) fn text<S: Served>(shared: &Shared<S>) -> String {
     let stats = stats(shared);
     let mut text = texts(&stats);
     text.push_str(&handles(&stats));
+    text.push_str(&zones(&stats));
     for Figure { name, kind, help, samples } in FIGURES {
         let known = |pointer: &str| stats.pointer(pointer).and_then(Value::as_f64);
         if !samples.iter().any(|(_, pointer, _)| known(pointer).is_some()) {
@@ -180,4 +212,30 @@ pub(crate) fn text<S: Served>(shared: &Shared<S>) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_told_by_state_and_rule() {
+        let zones_of = serde_json::json!({"zones": {
+            "states": {"empty": 3, "full": 1}, "refusals": {"boundary": 2}, "resets": 4, "finishes": 0, "pages_padded": 7,
+        }});
+        let text = zones(&zones_of);
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            samples,
+            [
+                "flashwright_zones{state=\"empty\"} 3",
+                "flashwright_zones{state=\"full\"} 1",
+                "flashwright_zone_refusals_total{rule=\"boundary\"} 2",
+                "flashwright_zone_resets_total 4",
+                "flashwright_zone_finishes_total 0",
+                "flashwright_zone_pages_padded_total 7",
+            ]
+        );
+        assert_eq!(zones(&serde_json::json!({"zones": null})), "");
+    }
 }

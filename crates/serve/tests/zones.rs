@@ -837,6 +837,20 @@ fn a_hundred_thousand_commands_end_as_a_naive_model_says() {
             let of_zones = ["host", "padding"].map(|cause| count(&format!("/flash/programs/{cause}")));
             assert_eq!(of_zones, [model.written, model.padded]);
             assert_eq!(programs, model.written + model.padded + count("/flash/programs/translation"));
+            let states = [
+                ("empty", EMPTY),
+                ("implicitly_open", IMPLICIT),
+                ("explicitly_open", EXPLICIT),
+                ("closed", CLOSED),
+                ("full", FILLED),
+            ];
+            for (name, state) in states {
+                assert_eq!(count(&format!("/zones/states/{name}")), model.count(&[state]) as u64, "{name}");
+            }
+            assert_eq!([count("/zones/resets"), count("/zones/finishes")], [model.resets, model.finishes]);
+            for (rule, refused) in &model.refused {
+                assert_eq!(count(&format!("/zones/refusals/{rule}")), *refused, "{rule}");
+            }
             let (smart, ocp) = (admin.log(0x02, 512).data, admin.log(0xc0, 512).data);
             assert_eq!(u64_at(&smart, 48), (model.written * PAGE as u64).div_ceil(512_000));
             assert_eq!(

@@ -303,7 +303,7 @@ fn handle((number, counts): (usize, HandleCounts)) -> HandleReport {
     }
 }
 
-fn zones(ssd: &Ssd, figures: ZoneFigures, counters: &Counters, tally: &Tally) -> Option<ZonesReport> {
+pub(super) fn zones(ssd: &Ssd, figures: ZoneFigures, counters: &Counters, tally: &Tally) -> Option<ZonesReport> {
     let ZoneFigures { by_state, resets, finishes, refusals } = figures;
     let (layout, page) = (ssd.zone_layout()?, ssd.flash().geometry().page_size().0);
     let key = |name: &str| name.replace(['-', ' '], "_");
