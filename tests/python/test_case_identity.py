@@ -246,8 +246,11 @@ def test_a_sweep_over_a_trace_counts_equal_runs_once(
 
 
 def test_pages_and_figures_of_seeds_have_intervals_and_no_line_a_seed(
-    command: Cli, small: str, tmp_path: Path
+    command: Cli, small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The tables are looked at; drawing some twenty charts in three formats takes half a minute.
+    drawn_as_nothing = "flashwright.report.paper.drawing.save"
+    monkeypatch.setattr(drawn_as_nothing, lambda figure, view, path, *rest: path.touch())
     run = ("compare", small, "--workload", "uniform:write=1", "--requests", "2000", "--seeds", "3")
     folder, page = tmp_path / "drawn", tmp_path / "page.html"
     said = command(

@@ -7,6 +7,7 @@ import importlib.util
 import re
 import shutil
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -41,6 +42,16 @@ def drawn(folder: Path, kind: Any, view: dict[str, Any], columns: Columns) -> tu
     charts = [Chart("one", "A chart", "What it <code>shows</code>.", kind=kind, views=[view])]
     drawing, *_, rows = write_figures(folder, charts, columns, ["run"], "All")
     return drawing, rows
+
+
+@pytest.fixture
+def three_charts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page's figures are those of its first three charts: drawing all of them takes most of a test's time."""
+
+    def few(folder: Path, charts: Sequence[Chart], *rest: Any) -> list[Path]:
+        return write_figures(folder, charts[:3], *rest)
+
+    monkeypatch.setattr("flashwright.report.page.write_figures", few)
 
 
 def test_a_run_becomes_a_drawing_and_a_table_a_view(tmp_path: Path) -> None:
@@ -83,6 +94,7 @@ def test_a_run_becomes_a_drawing_and_a_table_a_view(tmp_path: Path) -> None:
     assert {row[0] for row in film[1:]} == {"1250000"}, "the last moment"
 
 
+@pytest.mark.usefixtures("three_charts")
 def test_what_runs_share_is_left_out_of_their_names(tmp_path: Path) -> None:
     RunsPage(comparison(), "Four").figures(tmp_path)
     assert {"greedy", "fifo", "cost-benefit"} <= set(words(tmp_path / "01-write-amplification.svg"))
@@ -148,6 +160,7 @@ def test_places_with_names_keep_them(tmp_path: Path) -> None:
     assert "settled" in [text.strip() for text in words(drawing)]
 
 
+@pytest.mark.usefixtures("three_charts")
 def test_other_files_of_the_folder_stay(command: Cli, small: str, tmp_path: Path) -> None:
     folder = tmp_path / "figures"
     folder.mkdir()
@@ -160,6 +173,7 @@ def test_other_files_of_the_folder_stay(command: Cli, small: str, tmp_path: Path
     assert not list(folder.glob(".*")), "nothing half-written"
 
 
+@pytest.mark.usefixtures("three_charts")
 def test_compare_and_the_formula_have_them_too(command: Cli, small: str, tmp_path: Path) -> None:
     folder = tmp_path / "compared"
     said = command(

@@ -112,10 +112,12 @@ fn each(reader: &mut TraceReader, most: Option<u64>, mut take: impl FnMut(&Reque
         }
         left -= read;
         check_memory()?;
-        for request in &batch {
-            room.take(request).map_err(|error| FitError::TooLarge(error.to_string()))?;
-            take(request);
-        }
+        // All of them before any is worked on, since a request of terabytes takes seconds.
+        batch
+            .iter()
+            .try_for_each(|request| room.take(request))
+            .map_err(|error| FitError::TooLarge(error.to_string()))?;
+        batch.iter().for_each(&mut take);
     }
     Ok(())
 }
