@@ -76,7 +76,7 @@ class ReproduceOptions:
         bool,
         typer.Option(
             "--search",
-            help="Also try each other value for what the papers leave open, on smaller drives.",
+            help="Also try each other value for what the papers leave open, on drives as small as each says.",
             rich_help_panel="Scope",
         ),
     ] = False

@@ -30,7 +30,8 @@ RULE = (
     "paper's, but the magnitude is not, or a stand-in for a trace that is not public cannot show it. "
     "*Fitted*: it agrees, but a constant of ours was fitted to the paper's figure. *By construction*: it agrees, but "
     "could not do otherwise, because our own files hold the paper's values or our design implies the result. Neither "
-    "of these two counts as reproduced. A verdict that holds under only one reading of the source says so."
+    "of these two counts as reproduced. A verdict that holds under only one reading of the source says so. Searches "
+    "play drives as small as the paper's `search-divisor` says; what they find decides no verdict."
 )
 CLASSES = (
     "Classes: A exact; B simulation of public or generated input; C simulation that lacks a trace or parameters; D "
@@ -106,12 +107,12 @@ def otherwise(each: Mapping[str, Any]) -> str:
         same = len(found) - len(other)
         if other:
             told.append(
-                f"Searched on smaller drives, {taken['verdict']} as taken: {_by_verdict(other)}"
+                f"Searched, {taken['verdict']} as taken: {_by_verdict(other)}"
                 + (f"; the same with {same} other{'s' * (same > 1)}." if same else ".")
             )
         else:
             told.append(
-                f"Searched on smaller drives, {taken['verdict']} as taken, and so with every other reading ({same})."
+                f"Searched, {taken['verdict']} as taken, and so with every other reading ({same})."
             )
     return " ".join(told)
 
@@ -127,7 +128,7 @@ def _reproduced_with(each: Mapping[str, Any]) -> list[str]:
     also = [name for name, verdict in (each.get("also") or {}).items() if verdict == "reproduced"]
     taken, *others = each.get("searched") or [{"verdict": "reproduced"}]
     searched = [
-        f"{one['given']} (searched on smaller drives)"
+        f"{one['given']} (searched)"
         for one in others
         if one["verdict"] == "reproduced" != taken["verdict"]
     ]
@@ -269,7 +270,7 @@ def _causes(claims: Sequence[Mapping[str, Any]]) -> list[str]:
     if not short:
         return []
     lines = ["", "## Why claims are not reproduced", ""]
-    lines += ["By the likeliest cause; where there is another, it stands behind the claim. ", ""]
+    lines += ["By the likeliest cause; where there is another, it stands behind the claim.", ""]
     lines += table("cause", str(Verdict.NOT), str(Verdict.DIRECTION))
     for cause, says in CAUSES.items():
         cells = []

@@ -497,7 +497,7 @@ def test_a_search_tries_what_is_left_open(folder: Path, tmp_path: Path, command:
     assert "## Reproduced under another reading only" in written["index.md"]
     page = written[f"{folder.name}.md"]
     assert (
-        "Searched on smaller drives, not reproduced as taken: reproduced with the second count: 3; "
+        "Searched, not reproduced as taken: reproduced with the second count: 3; "
         "the same with 1 other."
     ) in page
     assert "| `last` | the second count | 2 | 3, 5 | Nobody says. |" in page
