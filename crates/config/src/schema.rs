@@ -225,8 +225,7 @@ pub enum DieOrderName {
     ReadsFirst,
 }
 
-/// What of the drive does no other work while it cleans. Yan et al., "Tiny-Tail Flash" (FAST 2017), section 3.1, tell drives apart
-/// by it.
+/// What of the drive does no other work while it cleans (Yan et al., "Tiny-Tail Flash", FAST 2017).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningBlocks {

@@ -136,6 +136,11 @@ fn texts(stats: &Value) -> String {
     text
 }
 
+/// The lines before the samples of a figure.
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = write!(text, "# HELP flashwright_{name} {help}\n# TYPE flashwright_{name} {kind}\n");
+}
+
 /// What each handle of flexible data placement cost.
 fn handles(stats: &Value) -> String {
     const FIGURES: [(&str, &str, &str, &str); 3] = [
@@ -151,7 +156,7 @@ fn handles(stats: &Value) -> String {
     let mut text = String::new();
     let Some(all) = stats.get("handles").and_then(Value::as_array).filter(|all| !all.is_empty()) else { return text };
     for (name, kind, help, key) in FIGURES {
-        let _ = write!(text, "# HELP flashwright_{name} {help}\n# TYPE flashwright_{name} {kind}\n");
+        head(&mut text, name, kind, help);
         for each in all {
             if let (Some(handle), Some(value)) = (each["handle"].as_u64(), each[key].as_f64()) {
                 let _ = writeln!(text, "flashwright_{name}{{handle=\"{handle}\"}} {value}");
@@ -179,7 +184,7 @@ fn zones(stats: &Value) -> String {
     let mut text = String::new();
     let Some(zones) = stats.get("zones").filter(|zones| !zones.is_null()) else { return text };
     for (name, kind, help, label, key) in FIGURES {
-        let _ = write!(text, "# HELP flashwright_{name} {help}\n# TYPE flashwright_{name} {kind}\n");
+        head(&mut text, name, kind, help);
         match &zones[key] {
             Value::Object(by_label) => {
                 for (value, count) in by_label {
@@ -203,7 +208,7 @@ pub(crate) fn text<S: Served>(shared: &Shared<S>) -> String {
         if !samples.iter().any(|(_, pointer, _)| known(pointer).is_some()) {
             continue;
         }
-        let _ = write!(text, "# HELP flashwright_{name} {help}\n# TYPE flashwright_{name} {kind}\n");
+        head(&mut text, name, kind, help);
         for (labels, pointer, unit) in *samples {
             if let Some(value) = known(pointer) {
                 let braces = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };

@@ -6,7 +6,7 @@
 //! already. Between two steps of cleaning ahead the requests that wait start.
 //!
 //! Source: Yan, Li, Hao, Tong, Sundararaman, Chien, Gunawi: "Tiny-Tail Flash: Near-Perfect Elimination of Garbage Collection
-//! Tail Latencies in NAND SSDs" (FAST 2017), section 3.1, which finds cleaning that blocks the controller in OpenSSD's firmware.
+//! Tail Latencies in NAND SSDs" (FAST 2017), which sets cleaning that blocks a plane against cleaning that blocks more.
 
 use crate::engine::OpClass;
 use crate::ssd::{Clock, ParallelClock, Ssd};
