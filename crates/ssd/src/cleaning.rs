@@ -10,7 +10,8 @@
 //! at a time in each plane (under `serial`, one in the drive), under every schedule. Under `parallel`, time advances up to that
 //! moment first, then the first steps are issued there; the end of a step brings the next until a request comes.
 
-use crate::ssd::{Clock, Ssd};
+use crate::clock::Clock;
+use crate::ssd::Ssd;
 use flashwright_config::{Config, DriveConfig, SettingError, TimingModel};
 use flashwright_ftl::policies::schedule::{MakeSchedule, ScheduleRules};
 use flashwright_ftl::{CleansInSteps, Flash, Occasion, Progress, Scheme, SchemeName, SlcCacheKind};
@@ -95,7 +96,7 @@ impl Ssd {
     pub(crate) fn note_written(&mut self) -> u64 {
         let Some(ahead) = &mut self.ahead else { return 0 };
         let mut delay = 0;
-        self.scheme.written_planes(&mut |plane, pages, least| {
+        self.translation.scheme.written_planes(&mut |plane, pages, least| {
             ahead.written.push((plane, pages));
             delay = delay.max(least.0);
         });
@@ -133,7 +134,7 @@ impl Ssd {
         self.note_written();
         let Some(ahead) = &mut self.ahead else { return };
         for (plane, pages) in ahead.written.drain(..) {
-            self.scheme.follow_schedule(plane, Occasion::Written(pages), &mut self.flash);
+            self.translation.scheme.follow_schedule(plane, Occasion::Written(pages), &mut self.translation.flash);
         }
     }
 
@@ -150,16 +151,16 @@ impl Ssd {
 
     /// Performs steps in a plane at `at`, or once its die or, under `serial`, the drive is free.
     fn work_ahead(&mut self, plane: PlaneId, at: u64, steps: impl FnOnce(&mut Scheme, &mut Flash) -> Progress) -> bool {
-        let before = self.flash.counters().totals();
-        self.flash.clear_log();
-        if steps(&mut self.scheme, &mut self.flash) == Progress::Nothing {
+        let before = self.translation.flash.counters().totals();
+        self.translation.flash.clear_log();
+        if steps(&mut self.translation.scheme, &mut self.translation.flash) == Progress::Nothing {
             return false;
         }
         match &mut self.clock {
             Clock::None => {}
             Clock::Serial { engine, .. } => {
-                let after = self.flash.counters().totals();
-                engine.work(at, [&before, &after], self.flash.log(), self.flash.geometry());
+                let after = self.translation.flash.counters().totals();
+                engine.work(at, [&before, &after], self.translation.flash.log(), self.translation.flash.geometry());
             }
             Clock::Parallel(_) => {
                 let slot = self.issue_work(at);
@@ -225,7 +226,7 @@ impl Ssd {
         if let Some(ahead) = &mut self.ahead {
             ahead.folds = true;
         }
-        for plane in (0..self.flash.geometry().planes()).map(PlaneId) {
+        for plane in (0..self.translation.flash.geometry().planes()).map(PlaneId) {
             self.fold_on(plane, at);
         }
     }
@@ -243,7 +244,8 @@ impl Ssd {
         if self.ahead.as_ref().is_none_or(|ahead| !ahead.uses_idle_time) {
             return;
         }
-        let (dies, planes) = (self.flash.geometry().dies(), self.flash.geometry().planes_per_die());
+        let (dies, planes) =
+            (self.translation.flash.geometry().dies(), self.translation.flash.geometry().planes_per_die());
         for die in 0..dies {
             let Clock::Parallel(clock) = &self.clock else { return };
             if clock.engine.is_idle(die as usize, at) {
@@ -270,7 +272,7 @@ impl Ssd {
 
     /// Lets the planes take turns with steps that begin from `from` on and before `start`, until none has any.
     fn fill_gap(&mut self, from: u64, start: u64, steps: impl Fn(&mut Self, PlaneId, u64) -> bool) {
-        let planes = self.flash.geometry().planes();
+        let planes = self.translation.flash.geometry().planes();
         let mut worked = true;
         while worked {
             worked = false;

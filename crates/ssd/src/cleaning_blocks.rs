@@ -8,8 +8,9 @@
 //! Source: Yan, Li, Hao, Tong, Sundararaman, Chien, Gunawi: "Tiny-Tail Flash: Near-Perfect Elimination of Garbage Collection
 //! Tail Latencies in NAND SSDs" (FAST 2017), which sets cleaning that blocks a plane against cleaning that blocks more.
 
+use crate::clock::{Clock, ParallelClock};
 use crate::engine::OpClass;
-use crate::ssd::{Clock, ParallelClock, Ssd};
+use crate::ssd::Ssd;
 use flashwright_config::{CleaningBlocks, Config, DriveConfig, SettingError, TimingModel};
 use flashwright_ftl::FlashOp;
 use serde::{Deserialize, Serialize};

@@ -45,7 +45,7 @@ impl Ssd {
                 let data = self.data.as_mut().zip(tag).and_then(|(data, tag)| data.writes.remove(&tag));
                 self.bring(request, data.as_deref());
                 let result = self.translate_pages::<false, true>(request);
-                if let Some(held) = self.flash.data_mut() {
+                if let Some(held) = self.translation.flash.data_mut() {
                     held.brings(Lpn(0), Vec::new()); // left by a failed write
                 }
                 result
@@ -54,7 +54,7 @@ impl Ssd {
                 let wanted = |tag: &u64| self.data.as_ref().is_some_and(|data| data.reads.contains_key(tag));
                 let Some(tag) = tag.filter(wanted) else { return self.translate_pages::<false, true>(request) };
                 let (first, pages) = self.pages_of(request);
-                if let Some(held) = self.flash.data_mut() {
+                if let Some(held) = self.translation.flash.data_mut() {
                     held.wants(Lpn(first), pages);
                 }
                 let result = self.translate_pages::<false, true>(request);
@@ -63,7 +63,7 @@ impl Ssd {
                     page_bytes,
                     offset: byte_of(request.first_sector) - first as usize * page_bytes,
                     length: request.data_bytes(),
-                    pages: self.flash.data_mut().map(|held| held.gave()).unwrap_or_default(),
+                    pages: self.translation.flash.data_mut().map(|held| held.gave()).unwrap_or_default(),
                 };
                 if let Some(data) = &mut self.data {
                     data.reads.insert(tag, Some(given));
@@ -96,15 +96,15 @@ impl Ssd {
             PageBytes::of(&page)
         });
         let brought = brought.collect();
-        if let Some(held) = self.flash.data_mut() {
+        if let Some(held) = self.translation.flash.data_mut() {
             held.brings(Lpn(first), brought);
         }
     }
 
     /// The current content of a page, in RAM or on flash.
     fn held(&self, lpn: Lpn) -> PageBytes {
-        let Some(data) = self.flash.data() else { return PageBytes::ZEROS };
-        let on_flash = || self.scheme().lookup(lpn, &self.flash).map(|ppn| data.on_flash(ppn));
+        let Some(data) = self.translation.flash.data() else { return PageBytes::ZEROS };
+        let on_flash = || self.scheme().lookup(lpn, &self.translation.flash).map(|ppn| data.on_flash(ppn));
         data.in_ram(lpn).or_else(on_flash).cloned().unwrap_or_default()
     }
 

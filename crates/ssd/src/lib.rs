@@ -11,6 +11,7 @@ mod budgets;
 mod chip_rules;
 mod cleaning;
 mod cleaning_blocks;
+mod clock;
 mod controller;
 mod data;
 pub mod engine;
@@ -18,6 +19,7 @@ mod laid_out;
 mod memory;
 mod power_loss;
 mod ssd;
+mod translation;
 mod units;
 mod zones;
 

@@ -1,6 +1,7 @@
 //! A drive that places data by handle, as its interface asks it: what the reclaim unit of a handle has room for, and another unit.
 
-use crate::ssd::{Clock, Ssd};
+use crate::clock::Clock;
+use crate::ssd::Ssd;
 use flashwright_block::{BlockDevice, Bytes, IoError, Moved, Placement, SECTOR_BYTES};
 use flashwright_ftl::Unit;
 use flashwright_ftl::policies::placement::Isolation;
@@ -11,7 +12,7 @@ impl Ssd {
     #[must_use]
     pub fn placement(&mut self) -> Option<Placement> {
         let unit = self.unit_bytes();
-        let fdp = self.scheme.handles().filter(|_| self.ram.is_none())?;
+        let fdp = self.translation.scheme.handles().filter(|_| self.translation.ram.is_none())?;
         Some(Placement {
             handles: fdp.handle_count().into(),
             stays_isolated: fdp.isolation() == Isolation::Persistent,
@@ -29,13 +30,13 @@ impl Ssd {
     /// # Errors
     /// [`IoError::PowerOff`].
     pub fn unit_room(&mut self, handle: u16) -> Result<Bytes, IoError> {
-        let of_pages = |pages: u32| Bytes(u64::from(pages) * self.flash.geometry().page_size().0);
+        let of_pages = |pages: u32| Bytes(u64::from(pages) * self.translation.flash.geometry().page_size().0);
         if !self.is_on() {
             return Err(IoError::PowerOff);
         }
-        let unit = u8::try_from(handle).ok().and_then(|handle| self.scheme.unit(handle));
+        let unit = u8::try_from(handle).ok().and_then(|handle| self.translation.scheme.unit(handle));
         Ok(unit.map_or(Bytes(0), |unit| match unit {
-            Unit::Fresh => of_pages(self.flash.geometry().pages_per_block()),
+            Unit::Fresh => of_pages(self.translation.flash.geometry().pages_per_block()),
             Unit::Open(pages) => of_pages(pages),
         }))
     }
@@ -49,8 +50,10 @@ impl Ssd {
             return Err(IoError::PowerOff);
         }
         let Ok(handle) = u8::try_from(handle) else { return Ok(None) };
-        let Some((next, pages)) = self.scheme.close_unit(handle, &mut self.flash) else { return Ok(None) };
-        let (now, geometry) = (self.now().0, self.flash.geometry());
+        let Some((next, pages)) = self.translation.scheme.close_unit(handle, &mut self.translation.flash) else {
+            return Ok(None);
+        };
+        let (now, geometry) = (self.now().0, self.translation.flash.geometry());
         if let Clock::Parallel(clock) = &mut self.clock {
             clock.engine.close(now, next, geometry);
         }
@@ -59,15 +62,15 @@ impl Ssd {
 
     /// See [`flashwright_block::Placed::watch_moves`].
     pub fn watch_moves(&mut self, handles: u64) {
-        if let Some(fdp) = self.scheme.handles() {
+        if let Some(fdp) = self.translation.scheme.handles() {
             fdp.watch(handles);
         }
     }
 
     /// Appends the moves of watched handles since it was last asked.
     pub fn take_moved(&mut self, out: &mut Vec<Moved>) {
-        let (at, per_page) = (self.now(), self.flash.geometry().page_size().0 / SECTOR_BYTES);
-        let Some(fdp) = self.scheme.handles() else { return };
+        let (at, per_page) = (self.now(), self.translation.flash.geometry().page_size().0 / SECTOR_BYTES);
+        let Some(fdp) = self.translation.scheme.handles() else { return };
         out.extend(fdp.take_noted().map(|run| Moved {
             at,
             handle: run.handle.into(),

@@ -1,9 +1,7 @@
 //! A drive with zones: what is checked before a request reaches the translation layer, and what it tells of its zones.
 
 use crate::ssd::Ssd;
-use flashwright_block::{
-    Bytes, IoError, Request, RequestClass, RequestKind, SECTOR_BYTES, Zone, ZoneError, Zoned, Zoning,
-};
+use flashwright_block::{Bytes, IoError, Request, RequestClass, SECTOR_BYTES, Zone, ZoneError, Zoned, Zoning};
 use flashwright_ftl::schemes::Admitted;
 use flashwright_ftl::{ZoneLayout, Zones};
 
@@ -28,7 +26,7 @@ impl Ssd {
         }
         let page = |sector: u64| u32::try_from(sector / per_page).unwrap_or(u32::MAX);
         let (first, pages) = (page(first_sector), if is_write { page(u64::from(request.sectors)) } else { 0 });
-        let Some(zoned) = self.scheme.zoned_mut().filter(|_| first < logical_pages) else {
+        let Some(zoned) = self.translation.scheme.zoned_mut().filter(|_| first < logical_pages) else {
             let device_sectors = u64::from(logical_pages) * per_page;
             return Err(Box::new(IoError::OutOfRange { first_sector, end_sector, device_sectors }));
         };
@@ -44,28 +42,10 @@ impl Ssd {
         Ok(())
     }
 
-    /// Hands a request of a kind that only drives with zones take to the translation layer.
-    #[cold]
-    pub(crate) fn translate_for_zones(&mut self, request: &Request) -> Result<(), Box<IoError>> {
-        let kind = request.kind;
-        if self.scheme.zoned().is_none() {
-            return Err(Box::new(IoError::NoZones { kind }));
-        }
-        if request.kind == RequestKind::Append {
-            return if request.sectors == 0 { Ok(()) } else { self.write_whole_pages(request) };
-        }
-        let first = u32::try_from(request.first_sector / self.sectors_per_page()).unwrap_or(u32::MAX);
-        let Self { scheme, flash, .. } = self;
-        if let Some(zoned) = scheme.zoned_mut() {
-            zoned.manage(kind, first, flash);
-        }
-        Ok(())
-    }
-
     /// How the pages divide into zones, if there are any.
     #[must_use]
     pub fn zone_layout(&self) -> Option<ZoneLayout> {
-        self.scheme.zoned().map(|zoned| zoned.table().layout())
+        self.translation.scheme.zoned().map(|zoned| zoned.table().layout())
     }
 }
 
@@ -73,11 +53,11 @@ impl Ssd {
     /// Whether it has zones.
     #[must_use]
     pub fn has_zones(&self) -> bool {
-        self.scheme.zoned().is_some()
+        self.translation.scheme.zoned().is_some()
     }
 
     fn zones(&self) -> &Zones {
-        self.scheme.zoned().expect("a drive without zones is not zoned").table()
+        self.translation.scheme.zoned().expect("a drive without zones is not zoned").table()
     }
 
     /// That the power is on, and there is such a zone.
@@ -117,10 +97,10 @@ impl Zoned for Ssd {
     }
     fn retire(&mut self, number: u32) -> Result<(), IoError> {
         self.check_zone(number)?;
-        let zoned = self.scheme.zoned_mut().expect("it was checked");
+        let zoned = self.translation.scheme.zoned_mut().expect("it was checked");
         zoned.table_mut().retire(number).map_err(IoError::Zone)
     }
     fn take_failed(&mut self) -> Vec<u32> {
-        self.scheme.zoned_mut().map_or_else(Vec::new, |zoned| zoned.table_mut().take_failed())
+        self.translation.scheme.zoned_mut().map_or_else(Vec::new, |zoned| zoned.table_mut().take_failed())
     }
 }

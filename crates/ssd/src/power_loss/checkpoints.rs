@@ -58,17 +58,17 @@ impl Ssd {
         if power.is_off {
             return;
         }
-        let in_order = !takes_time || !matches!(self.clock, crate::ssd::Clock::Parallel(_)) || power.is_protected;
-        if self.flash.checkpoint_is_due() {
-            self.flash.rest_in_background();
-            let size = self.scheme.map_size(&self.flash);
-            self.flash.begin_checkpoint(size);
+        let in_order = !takes_time || !matches!(self.clock, crate::clock::Clock::Parallel(_)) || power.is_protected;
+        if self.translation.flash.checkpoint_is_due() {
+            self.translation.flash.rest_in_background();
+            let size = self.translation.scheme.map_size(&self.translation.flash);
+            self.translation.flash.begin_checkpoint(size);
             power.checkpoint_after = None;
         }
         let is_safe = in_order || power.checkpoint_after.is_some_and(|up_to| power.in_flight.is_done_before(up_to));
-        if is_safe && self.flash.checkpoint_is_begun() {
-            self.flash.rest_in_background();
-            self.flash.end_checkpoint();
+        if is_safe && self.translation.flash.checkpoint_is_begun() {
+            self.translation.flash.rest_in_background();
+            self.translation.flash.end_checkpoint();
         }
     }
 
@@ -76,7 +76,7 @@ impl Ssd {
     pub(super) fn note_checkpoint(&mut self) {
         if let Some(power) = &mut self.power
             && power.checkpoint_after.is_none()
-            && self.flash.checkpoint_is_begun()
+            && self.translation.flash.checkpoint_is_begun()
         {
             power.checkpoint_after = Some(power.in_flight.next());
         }

@@ -9,8 +9,9 @@ mod checkpoints;
 mod in_flight;
 mod restart;
 
+use crate::clock::{Clock, Flight};
 use crate::engine::{Awaits, Superseded};
-use crate::ssd::{Clock, Flight, Policies, Ssd};
+use crate::ssd::{Policies, Ssd};
 pub(crate) use checkpoints::prepare as prepare_checkpoints;
 use flashwright_block::{BlockDevice, IoError, Nanos, RequestKind};
 use flashwright_config::{DriveConfig, SettingError};
@@ -171,7 +172,7 @@ impl Ssd {
     /// The changes of a request are done, if power lasts.
     #[cold]
     pub(crate) fn settle_changes(&mut self) {
-        let changes = self.flash.take_changes();
+        let changes = self.translation.flash.take_changes();
         if let Some(power) = &mut self.power {
             power.take(changes);
             if power.is_protected && power.fails_after == Some(0) && !power.is_off {
@@ -265,12 +266,12 @@ impl Ssd {
                 power.done(change);
             }
         }
-        if let Some(ram) = self.ram.as_mut().filter(|ram| ram.is_power_protected()) {
+        if let Some(ram) = self.translation.ram.as_mut().filter(|ram| ram.is_power_protected()) {
             // At the end of its life a drive may lack room: what does not fit is lost.
-            let _ = ram.save(&mut self.scheme, &mut self.flash);
+            let _ = ram.save(&mut self.translation.scheme, &mut self.translation.flash);
         }
-        self.flash.flush_journal();
-        let saved = self.flash.take_changes();
+        self.translation.flash.flush_journal();
+        let saved = self.translation.flash.take_changes();
         if let Some(power) = &mut self.power {
             saved.into_iter().for_each(|change| power.medium.apply(change));
         }
@@ -285,8 +286,8 @@ impl Ssd {
         self.cut()?;
         let Some(mut power) = self.power.take() else { return Err(MountError::NotKept) };
         let mut lost = std::mem::take(&mut power.lost);
-        lost.extend(self.flash.take_changes());
-        self.flash.lose_power(&power.medium, &lost);
+        lost.extend(self.translation.flash.take_changes());
+        self.translation.flash.lose_power(&power.medium, &lost);
         self.mount_found(power)
     }
 
@@ -301,8 +302,24 @@ impl Ssd {
         self.cut()?;
         let Some(mut power) = self.power.take() else { return Err(MountError::NotKept) };
         (power.medium, power.lost) = (medium, Vec::new());
-        self.flash.take_over(&power.medium);
+        self.translation.flash.take_over(&power.medium);
         self.mount_found(power)
+    }
+
+    /// A request has been carried out: writes what it trimmed to the journal, where that is due.
+    #[cold]
+    pub(crate) fn write_journal(&mut self, kind: RequestKind) {
+        let Some(power) = &self.power else { return };
+        let is_due = match kind {
+            // Capacitors write the trims when the power fails.
+            RequestKind::Flush => !power.is_protected() && !self.config().recovery.ignores_flush,
+            // But not to a mirror when the process is killed.
+            RequestKind::Trim => power.is_protected() && power.medium.mirror().is_some(),
+            _ => false,
+        };
+        if is_due {
+            self.translation.flash.flush_journal();
+        }
     }
 
     fn mount_found(&mut self, mut power: Box<Power>) -> Result<Mounted, MountError> {
@@ -312,9 +329,9 @@ impl Ssd {
         self.power = Some(power);
         self.power_is(true);
         self.restart_clock();
-        let (before, start) = (self.flash.counters().totals(), self.now());
+        let (before, start) = (self.translation.flash.counters().totals(), self.now());
         let mounted = self.build_again();
-        let after = self.flash.counters().totals();
+        let after = self.translation.flash.counters().totals();
         if !self.is_parallel() {
             self.settle_changes();
         }
@@ -331,7 +348,7 @@ impl Ssd {
         }
         let did = |kind: OpKind| after[kind as usize] - before[kind as usize];
         let duration = Nanos(end - start.0);
-        self.flash.clear_log();
+        self.translation.flash.clear_log();
         Ok(Mounted {
             duration,
             spare_areas_read: did(OpKind::OobRead),
@@ -348,10 +365,10 @@ impl Ssd {
         let config = self.config().clone();
         let policies = Policies::default();
         let context = Self::scheme_context(&config, self.seed, &policies);
-        let (mut scheme, scan) = config.ftl.scheme.mount(&context, &mut self.flash)?;
-        self.ram = Self::build_ram(&config, self.seed, &policies, &mut scheme, &mut self.flash)
+        let (mut scheme, scan) = config.ftl.scheme.mount(&context, &mut self.translation.flash)?;
+        self.translation.ram = Self::build_ram(&config, self.seed, &policies, &mut scheme, &mut self.translation.flash)
             .expect("the same settings were accepted before");
-        self.scheme = scheme;
+        self.translation.scheme = scheme;
         self.restart_cleaning();
         Ok(scan.torn_pages)
     }
@@ -367,7 +384,7 @@ impl Ssd {
     #[cold]
     pub(crate) fn issue_kept(&mut self, at: u64, least: u64, entries: Range<usize>, awaits: Awaits) -> u32 {
         let end = u32::try_from(entries.end).expect("a request's operations fit 32 bits");
-        let changes = self.flash.take_changes_of(end);
+        let changes = self.translation.flash.take_changes_of(end);
         let first = u32::try_from(entries.start).expect("a request's operations fit 32 bits");
         let superseded: Vec<Superseded> = changes
             .iter()
@@ -390,20 +407,20 @@ impl Ssd {
                 power.in_flight.add(change, dies);
             }
         }
-        let ops = &self.flash.log()[entries];
-        clock.engine.issue_superseding(at, least, ops, &superseded, awaits, &self.flash)
+        let ops = &self.translation.flash.log()[entries];
+        clock.engine.issue_superseding(at, least, ops, &superseded, awaits, &self.translation.flash)
     }
 
     /// Issues the operations of a request.
     #[cold]
     pub(crate) fn dispatch_kept(&mut self, start: u64, least: u64, flight: Flight) {
-        let all = self.flash.log().len();
-        let awaited = self.flash.background().map_or(all, |(at, _)| at);
+        let all = self.translation.flash.log().len();
+        let awaited = self.translation.flash.background().map_or(all, |(at, _)| at);
         let slot = self.issue_kept(start, least, 0..awaited, Awaits::Request);
         if let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) {
-            clock.takes_off(slot, flight);
+            clock.issued(slot, flight);
             clock.queue.take(flight.request.kind, 1);
-            clock.block_for(slot, &self.flash.log()[..awaited]);
+            clock.block_for(slot, &self.translation.flash.log()[..awaited]);
             power.in_engine.insert(slot);
             if flight.request.kind == RequestKind::Flush && !power.is_protected && !self.config().recovery.ignores_flush
             {
@@ -414,8 +431,8 @@ impl Ssd {
         if awaited < all {
             let slot = self.issue_kept(start, 0, awaited..all, Awaits::Work);
             if let Clock::Parallel(clock) = &mut self.clock {
-                clock.takes_off(slot, Flight::background());
-                clock.block_for(slot, &self.flash.log()[awaited..all]);
+                clock.issued(slot, Flight::background());
+                clock.block_for(slot, &self.translation.flash.log()[awaited..all]);
             }
         }
         self.note_checkpoint();
@@ -426,7 +443,7 @@ impl Ssd {
     #[cold]
     pub(crate) fn note_ends(&mut self) -> bool {
         let (Clock::Parallel(clock), Some(power)) = (&mut self.clock, &mut self.power) else { return true };
-        let geometry = *self.flash.geometry();
+        let geometry = *self.translation.flash.geometry();
         let mut done = VecDeque::new();
         for Ended { kind, ppn, at } in clock.engine.take_ends() {
             power.last_end = power.last_end.max(at.0);
@@ -517,7 +534,7 @@ impl Ssd {
     /// What is under way on a die is torn, and the rest does not happen.
     fn tear_under_way(&mut self) {
         let now = self.now().0;
-        let geometry = *self.flash.geometry();
+        let geometry = *self.translation.flash.geometry();
         if let (Clock::Parallel(clock), Some(power)) = (&self.clock, &mut self.power) {
             let under_way = clock.engine.unfinished(now);
             let lost = power.in_flight.cut(&under_way, &mut power.medium, &geometry);

@@ -1,36 +1,28 @@
 //! The drive behind the block-device seam.
 
+mod construction;
+
 use crate::cleaning::BackgroundCleaning;
-use crate::cleaning_blocks::BlockingSlots;
+use crate::clock::{Clock, Flight, ParallelClock};
 use crate::data::RequestData;
-use crate::engine::{Awaits, BusyTimes, ChipFigures, Observer as _, ObserverOfDrive, ParallelOfDrive, Serial, Work};
+use crate::engine::{Awaits, BusyTimes, ChipFigures, ObserverOfDrive, Work};
 use crate::power_loss::Power;
+use crate::translation::{Translation, worn_out};
+pub use construction::{Policies, SsdError};
 use flashwright_block::{
-    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, DriverQueue, Effects, HoldsData, IoError, Nanos,
-    Request, RequestKind, SECTOR_BYTES, Seed, Tag, Waiting, below,
+    Ahead, BlockDevice, Bounds, Bytes, Completion, DeviceInfo, Effects, HoldsData, IoError, Nanos, Request,
+    RequestKind, SECTOR_BYTES, Seed, Tag, Waiting,
 };
-use flashwright_config::{
-    CleaningBlocks, Config, ConfigError, DriveConfig, PartialPages, QueueDepth, SettingError, TimingModel,
-};
-use flashwright_ftl::policies::schedule::{MakeSchedule, ScheduleRules};
-use flashwright_ftl::schemes::{Reserve, SchemeContext};
+use flashwright_config::{Config, DriveConfig, QueueDepth};
+use flashwright_ftl::policies::schedule::ScheduleRules;
+use flashwright_ftl::schemes::Reserve;
 use flashwright_ftl::{
-    CleansInSteps, FaultCell, Flash, Foreign, Ftl, Keeps, LpnRun, OP_KINDS, OpKind, OutOfSpace, Progress, Scheme,
-    SchemeFigures, SchemeName, SlcContext, Violation,
+    CleansInSteps, FaultCell, Flash, Ftl, LpnRun, OP_KINDS, Progress, Scheme, SchemeFigures, Violation,
 };
-use flashwright_nand::{BlockId, ErrorCounts, ErrorLaw, Geometry, Lpn, Nand};
-use flashwright_ram::{MakeManager, Ram, RamDrive, RamFigures};
+use flashwright_nand::{BlockId, ErrorCounts};
+use flashwright_ram::{Ram, RamFigures};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-
-/// Why a drive could not be built.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SsdError {
-    /// The configuration contradicts itself.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-}
 
 /// A simulated drive.
 ///
@@ -42,16 +34,9 @@ pub struct Ssd {
     config: DriveConfig,
     cautions: Vec<String>,
     reserve: Option<Reserve>,
-    pub(crate) flash: Flash,
-    pub(crate) scheme: Scheme,
-    pub(crate) ram: Option<Ram>,
-    logical_pages: u32,
-    sectors: u64,
+    pub(crate) translation: Translation,
     /// Requests end before this sector: one past the drive's last, or 0 while the power is off.
     reach: u64,
-    sectors_per_page: u64,
-    /// The shift that divides by `sectors_per_page`, where it is a power of two.
-    page_shift: Option<u32>,
     pub(crate) clock: Clock,
     /// What its requests meet.
     path: Path,
@@ -63,8 +48,6 @@ pub struct Ssd {
     rewrites: bool,
     to_rewrite: Vec<(BlockId, u32)>,
     blocks_rewritten: u64,
-    /// Sectors of the writes that succeeded, preconditioning included.
-    sectors_written: u64,
     /// Requests that have ended and wait to be fetched.
     ready: VecDeque<Flight>,
     /// Why requests in flight or ready have failed, by their tags.
@@ -84,21 +67,6 @@ pub struct Ssd {
     pub(crate) power: Option<Box<Power>>,
 }
 
-/// Policies from outside, each in place of the one that the configuration names.
-#[derive(Default)]
-pub struct Policies {
-    /// Those of the translation layer, and where all say why they can't go on.
-    pub ftl: Foreign,
-    /// What leaves the RAM.
-    pub manager: Option<Box<dyn MakeManager>>,
-}
-
-impl Policies {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ftl.ftl.is_none() && self.ftl.policies().is_empty() && self.manager.is_none()
-    }
-}
-
 /// What a request meets in a drive. Where that is little, it is spared the tests for the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Path {
@@ -113,15 +81,6 @@ enum Path {
 }
 
 impl Path {
-    /// The path of a drive; `is_bare` if nothing else that is optional was asked for, RAM aside.
-    fn of(model: TimingModel, is_bare: bool, has_ram: bool) -> Self {
-        match (model, has_ram) {
-            (TimingModel::None, false) if is_bare => Self::Plain,
-            (TimingModel::None, true) if is_bare => Self::Buffered,
-            (TimingModel::Parallel, false) if is_bare => Self::Bare,
-            _ => Self::Whole,
-        }
-    }
     /// Whether a request meets no more than the translation layer and time.
     #[inline(always)]
     fn is_bare(self) -> bool {
@@ -141,222 +100,7 @@ struct Outcome {
     delay: u64,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(clippy::large_enum_variant)] // one a drive
-pub(crate) enum Clock {
-    None,
-    Serial {
-        engine: Serial<ObserverOfDrive>,
-        /// What a read of pages without data lasts at least.
-        unmapped_read: u64,
-    },
-    Parallel(ParallelClock),
-}
-
-/// The engine with the requests in flight and the driver's queue before it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct ParallelClock {
-    pub(crate) engine: ParallelOfDrive,
-    pub(crate) flights: Vec<Flight>,
-    /// Places of requests in flight, and the requests that wait for one.
-    pub(crate) queue: DriverQueue,
-    /// What blocks the controller, if cleaning does.
-    pub(crate) blocking: Option<Box<BlockingSlots>>,
-    /// What a read of pages without data lasts at least.
-    unmapped_read: u64,
-}
-
-/// A request in flight, or background work under the tag [`BACKGROUND`]: what its completion will say, but for the result.
-/// Failures are so rare that they are kept apart.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Flight {
-    tag: Tag,
-    pub(crate) request: Request,
-    start: Nanos,
-    /// Open while it is in the engine.
-    pub(crate) end: Nanos,
-    effects: Effects,
-}
-
-impl Flight {
-    /// A request that the driver still had.
-    pub(crate) fn waiting(waiting: Waiting) -> Self {
-        let Waiting { id, request } = waiting;
-        Self { tag: Tag(id), request, start: request.arrival, ..Self::default() }
-    }
-
-    /// Work that no request waits for.
-    pub(crate) fn background() -> Self {
-        Self { tag: BACKGROUND, ..Self::default() }
-    }
-
-    /// Puts everything but the result in a completion.
-    #[inline(always)]
-    fn fill(&self, completion: &mut Completion) {
-        completion.tag = self.tag;
-        completion.request = self.request;
-        completion.start = self.start;
-        completion.end = self.end;
-        completion.effects = self.effects;
-    }
-}
-
 impl Ssd {
-    /// Builds a drive with erased flash that keeps of the host's data what `keeps` says; a bool stands for the user's
-    /// `verify`, under which pages carry stamps and every read is checked.
-    ///
-    /// ```
-    /// # use flashwright_block::{BlockDevice, Completion, HoldsData, Request, RequestKind, Seed};
-    /// # use flashwright_ssd::{DriveConfig, Keeps, Ssd};
-    /// let mut drive = Ssd::new(&DriveConfig::default(), Seed(1), Keeps::Bytes)?;
-    /// let (mut done, mut data) = (Completion::default(), [0; 1024]);
-    /// drive.submit_with(Request { first_sector: 9, sectors: 2, kind: RequestKind::Write, ..Request::default() }, &[7; 1024])?;
-    /// drive.submit_with(Request { first_sector: 10, sectors: 2, ..Request::default() }, &[])?;
-    /// while drive.wait(flashwright_block::Nanos(u64::MAX), &mut done)? {
-    ///     drive.take_data(done.tag, &mut data);
-    /// }
-    /// assert_eq!((data[..512].to_vec(), data[512..].to_vec()), (vec![7; 512], vec![0; 512]));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`SsdError::Config`] if its tables do not fit the memory of this machine, or with everything wrong with the settings
-    /// that only shows once the drive is laid out.
-    pub fn new(config: &DriveConfig, seed: Seed, keeps: impl Into<Keeps>) -> Result<Self, SsdError> {
-        Self::with_policies(config, seed, keeps, &Policies::default())
-    }
-
-    /// As [`Ssd::new`] with policies from outside. When one of them can't go on, every later request fails with
-    /// [`IoError::Policy`].
-    ///
-    /// # Errors
-    /// As [`Ssd::new`].
-    pub fn with_policies(
-        config: &DriveConfig,
-        seed: Seed,
-        keeps: impl Into<Keeps>,
-        policies: &Policies,
-    ) -> Result<Self, SsdError> {
-        let keeps = keeps.into();
-        let with_own_layer = policies.ftl.ftl.is_some().then(|| {
-            let mut written = config.clone().into_written();
-            written.ftl.scheme = SchemeName::Foreign(None);
-            written.check()
-        });
-        let with_own_layer = with_own_layer.transpose()?;
-        let config = with_own_layer.as_ref().unwrap_or(config);
-        let has_foreign = !policies.is_empty() || config.ftl.scheme.is_from_outside();
-        let fail = |problems| ConfigError { source_name: config.name.clone(), problems };
-        if let Some(problem) = crate::memory::problem(config, keeps) {
-            return Err(fail(vec![problem]).into());
-        }
-        let (geometry, logical_pages, order) = (config.layout(), config.logical_pages(), config.geometry.program_order);
-        let limit = crate::budgets::of_drive(config, seed);
-        let nand = Nand::new(geometry, order, limit, &factory_bad(config, &geometry, seed));
-        #[allow(clippy::let_unit_value)] // an observer that observes is no unit
-        let observer = ObserverOfDrive::default();
-        let logging = match config.timing.model {
-            TimingModel::None => false,
-            TimingModel::Serial => observer.listens(),
-            TimingModel::Parallel => true,
-        };
-        let can_mount = config.recovery.can_mount();
-        let kept = if can_mount && keeps == Keeps::Nothing { Keeps::Stamps } else { keeps };
-        let mut flash = Flash::new(nand, logical_pages, logging, kept);
-        let context = Self::scheme_context(config, seed, policies);
-        let problems = crate::laid_out::problems(config, &context, &mut flash, policies);
-        if !problems.is_empty() {
-            return Err(fail(problems).into());
-        }
-        let cautions = config.ftl.scheme.cautions(&context, &flash);
-        let reserve = config.ftl.scheme.reserve(&context, &flash);
-        let mut scheme = config.ftl.scheme.build(&context, &mut flash);
-        let ram = Self::build_ram(config, seed, policies, &mut scheme, &mut flash).map_err(|problems| {
-            fail(problems.into_iter().map(|what| SettingError { key: String::new(), what }).collect())
-        })?;
-        let power = can_mount.then(|| Power::new(config, &mut flash));
-        let sectors_per_page = geometry.page_size().0 / SECTOR_BYTES;
-        let ahead = BackgroundCleaning::new(config, context.schedule_rules(), geometry.planes());
-        let is_bare = config.errors.law == ErrorLaw::None
-            && !observer.listens()
-            && config.host.partial_pages != PartialPages::ReadModifyWrite
-            && keeps != Keeps::Bytes
-            && !has_foreign
-            && ahead.is_none()
-            && config.timing.cleaning_blocks == CleaningBlocks::Dies
-            && power.is_none()
-            && scheme.zoned().is_none();
-        let path = Path::of(config.timing.model, is_bare, ram.is_some());
-        let clock = Clock::new(config, &geometry, ram.is_some(), seed, observer);
-        if let Clock::Parallel(clock) = &clock
-            && clock.engine.wants_copies_apart()
-        {
-            flash.log_copies_apart();
-        }
-        Ok(Self {
-            clock,
-            path,
-            config: config.clone(),
-            cautions,
-            reserve,
-            flash,
-            scheme,
-            ram,
-            logical_pages,
-            sectors: u64::from(logical_pages) * sectors_per_page,
-            reach: u64::from(logical_pages) * sectors_per_page + 1,
-            sectors_per_page,
-            page_shift: sectors_per_page.is_power_of_two().then(|| sectors_per_page.trailing_zeros()),
-            now: 0,
-            tag: 0,
-            ahead,
-            rewrites: config.errors.law != ErrorLaw::None,
-            to_rewrite: Vec::new(),
-            blocks_rewritten: 0,
-            sectors_written: 0,
-            ready: VecDeque::new(),
-            failed: Vec::new(),
-            policy_fault: has_foreign.then(|| policies.ftl.fault.clone()),
-            own_schedule: policies.ftl.schedule.as_deref().map(MakeSchedule::rules),
-            own_wear: policies.ftl.wear.is_some(),
-            data: (keeps == Keeps::Bytes).then(Box::default),
-            seed,
-            power,
-        })
-    }
-
-    /// What the translation layer is built for.
-    pub(crate) fn scheme_context<'a>(config: &'a DriveConfig, seed: Seed, policies: &'a Policies) -> SchemeContext<'a> {
-        SchemeContext {
-            logical_pages: config.logical_pages(),
-            dies_per_way: config.dies_per_way(),
-            ftl: &config.ftl,
-            gc: &config.gc,
-            placement: &config.placement,
-            wear: &config.wear,
-            slc: SlcContext::new(&config.slc, config.geometry.bits_per_cell)
-                .filter(|_| config.ftl.scheme.caches_in_slc()),
-            seed,
-            foreign: Some(&policies.ftl),
-        }
-    }
-
-    /// The RAM before the translation layer.
-    pub(crate) fn build_ram(
-        config: &DriveConfig,
-        seed: Seed,
-        policies: &Policies,
-        scheme: &mut Scheme,
-        flash: &mut Flash,
-    ) -> Result<Option<Ram>, Vec<String>> {
-        let logical_pages = config.logical_pages();
-        let drive = RamDrive { logical_pages, read: config.timing.read, program: config.timing.program, seed };
-        match policies.manager.as_deref() {
-            None => Ram::new(&config.ram, drive, scheme, flash),
-            Some(maker) => Ram::with_foreign(maker, &policies.ftl.fault, &config.ram, drive, scheme, flash).map(Some),
-        }
-    }
-
     /// Requests end now, and fail.
     pub(crate) fn end_with(&mut self, flights: Vec<Flight>, error: &IoError) {
         for flight in flights {
@@ -382,7 +126,8 @@ impl Ssd {
 
     /// Cleaning ahead of need begins anew.
     pub(crate) fn restart_cleaning(&mut self) {
-        self.ahead = BackgroundCleaning::new(&self.config, self.schedule_rules(), self.flash.geometry().planes());
+        self.ahead =
+            BackgroundCleaning::new(&self.config, self.schedule_rules(), self.translation.flash.geometry().planes());
     }
 
     /// Lets the time of a mount pass, whose operations are in the log, and returns the end.
@@ -390,7 +135,12 @@ impl Ssd {
         match &mut self.clock {
             Clock::None => {}
             Clock::Serial { engine, .. } => {
-                engine.work(self.now, [&totals[0], &totals[1]], self.flash.log(), self.flash.geometry());
+                engine.work(
+                    self.now,
+                    [&totals[0], &totals[1]],
+                    self.translation.flash.log(),
+                    self.translation.flash.geometry(),
+                );
                 self.now = self.now.max(engine.free_at());
             }
             Clock::Parallel(_) => {
@@ -418,7 +168,13 @@ impl Ssd {
             let depth = before.queue.depth();
             #[allow(clippy::let_unit_value)] // an observer that observes is no unit
             let observer = ObserverOfDrive::default();
-            self.clock = Clock::new(&self.config, self.flash.geometry(), self.ram.is_some(), self.seed, observer);
+            self.clock = Clock::new(
+                &self.config,
+                self.translation.flash.geometry(),
+                self.translation.ram.is_some(),
+                self.seed,
+                observer,
+            );
             if let Clock::Parallel(clock) = &mut self.clock {
                 clock.queue.set_depth(depth);
             }
@@ -437,13 +193,10 @@ impl Ssd {
                 "nothing was played, and nothing is kept"
             );
         }
-        self.flash = other.flash.clone();
-        self.scheme = other.scheme.clone();
-        self.ram = other.ram.clone();
+        self.translation.take_state(&other.translation);
         self.ahead = other.ahead.clone();
         self.to_rewrite = other.to_rewrite.clone();
         self.blocks_rewritten = other.blocks_rewritten;
-        self.sectors_written = other.sectors_written;
     }
 
     /// When the schedule of cleaning is consulted.
@@ -466,22 +219,23 @@ impl Ssd {
 
     /// Other settings, which a mount then builds the drive by.
     pub(crate) fn replace_config(&mut self, config: DriveConfig) {
+        self.translation.follow(&config);
         self.config = config;
     }
 
     /// Issues all operations in the log as work that no request waits for.
     pub(crate) fn issue_work(&mut self, at: u64) -> u32 {
         let slot = if self.power.is_some() {
-            self.issue_kept(at, 0, 0..self.flash.log().len(), Awaits::Work)
+            self.issue_kept(at, 0, 0..self.translation.flash.log().len(), Awaits::Work)
         } else {
             let Clock::Parallel(clock) = &mut self.clock else {
                 unreachable!("only dies that work side by side take work")
             };
-            clock.engine.issue(at, 0, self.flash.log(), Awaits::Work, &self.flash)
+            clock.engine.issue(at, 0, self.translation.flash.log(), Awaits::Work, &self.translation.flash)
         };
         if let Clock::Parallel(clock) = &mut self.clock {
-            clock.takes_off(slot, Flight::background());
-            clock.block_for(slot, self.flash.log());
+            clock.issued(slot, Flight::background());
+            clock.block_for(slot, self.translation.flash.log());
         }
         slot
     }
@@ -495,7 +249,7 @@ impl Ssd {
     #[must_use]
     pub fn config_in_force(&self) -> Config {
         let mut config = self.config.resolved();
-        if let Clock::Parallel(clock) = &self.clock {
+        if let Some(clock) = self.clock.parallel() {
             config.host.queue_depth = QueueDepth::Requests(clock.queue.depth());
         }
         config
@@ -514,7 +268,7 @@ impl Ssd {
     }
     /// See [`Flash::count_by_owner`].
     pub fn count_by_owner(&mut self, ends: &[u32]) {
-        self.flash.count_by_owner(ends);
+        self.translation.flash.count_by_owner(ends);
     }
     /// What of the configuration is allowed but costs far more than may be expected: one line each, for users.
     #[must_use]
@@ -529,90 +283,74 @@ impl Ssd {
     /// The flash, for looking.
     #[must_use]
     pub fn flash(&self) -> &Flash {
-        &self.flash
+        &self.translation.flash
     }
     /// The translation layer, for looking.
     #[must_use]
     pub fn scheme(&self) -> &Scheme {
-        &self.scheme
+        &self.translation.scheme
     }
     /// Pages that the host can address.
     #[must_use]
     pub fn logical_pages(&self) -> u32 {
-        self.logical_pages
+        self.translation.logical_pages
     }
     /// Sectors of a page.
     #[must_use]
     pub fn sectors_per_page(&self) -> u64 {
-        self.sectors_per_page
+        self.translation.sectors_per_page
     }
     /// What the scheme counted since the start or the last [`Ssd::reset_figures`].
     #[must_use]
     pub fn figures(&self) -> SchemeFigures {
-        self.scheme.figures()
+        self.translation.scheme.figures()
     }
     /// The RAM before the translation layer, for looking; none if the drive buffers nothing.
     #[must_use]
     pub fn ram(&self) -> Option<&Ram> {
-        self.ram.as_ref()
+        self.translation.ram.as_ref()
     }
     /// What the RAM counted since the start or the last [`Ssd::reset_figures`].
     #[must_use]
     pub fn ram_figures(&self) -> Option<RamFigures> {
-        self.ram.as_ref().map(Ram::figures)
+        self.translation.ram.as_ref().map(Ram::figures)
     }
     /// Sets the counts of the scheme, the RAM and the chips to zero, for the end of a warm-up.
     pub fn reset_figures(&mut self) {
         if let Clock::Parallel(clock) = &mut self.clock {
-            clock.engine.begin_measuring(self.now, &self.flash);
+            clock.engine.begin_measuring(self.now, &self.translation.flash);
             self.blocks_rewritten = 0;
         }
-        self.scheme.reset_figures();
-        self.ram.iter_mut().for_each(Ram::reset_figures);
+        self.translation.scheme.reset_figures();
+        self.translation.ram.iter_mut().for_each(Ram::reset_figures);
     }
     /// How long the parts of the drive were busy since the start; empty lists under `timing.model = "none"`.
     #[must_use]
     pub fn busy_times(&self) -> BusyTimes {
-        match &self.clock {
-            Clock::None => BusyTimes::default(),
-            Clock::Serial { engine, .. } => BusyTimes { dies: vec![engine.busy()], channels: Vec::new() },
-            Clock::Parallel(clock) => clock.engine.busy(),
-        }
+        self.clock.busy_times()
     }
     /// What the chips did since the start or the last [`Ssd::reset_figures`]; none where the drive needs no more than a page at a
     /// time.
     #[must_use]
     pub fn chip_figures(&self) -> Option<ChipFigures> {
-        match &self.clock {
-            Clock::Parallel(clock) => clock.engine.chip_figures(),
-            _ => None,
-        }
+        self.clock.chip_figures()
     }
     /// What reads met since the start or the last [`Ssd::reset_figures`], if errors are modelled, and the blocks that were written again for it.
     #[must_use]
     pub fn error_counts(&self) -> Option<(ErrorCounts, u64)> {
-        match &self.clock {
-            Clock::Parallel(clock) => clock.engine.error_counts().map(|counts| (counts, self.blocks_rewritten)),
-            _ => None,
-        }
+        self.clock.error_counts().map(|counts| (counts, self.blocks_rewritten))
     }
     /// Requests submitted and not yet completed.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.ready.len()
-            + match &self.clock {
-                Clock::Parallel(clock) => clock.queue.taken() as usize + clock.queue.len(),
-                _ => 0,
-            }
+        let in_flight = |clock: &ParallelClock| clock.queue.taken() as usize + clock.queue.len();
+        self.ready.len() + self.clock.parallel().map_or(0, in_flight)
     }
 
     /// Requests in flight that have not started: all places are taken, or cleaning blocks the controller.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        match &self.clock {
-            Clock::Parallel(clock) => clock.queue.len(),
-            _ => 0,
-        }
+        self.clock.parallel().map_or(0, |clock| clock.queue.len())
     }
 
     /// A time before which no request completes, whatever is submitted meanwhile; none if nothing is in flight. The next one may
@@ -622,7 +360,7 @@ impl Ssd {
         if let Some(next) = self.ready.front() {
             return Some(next.end);
         }
-        let Clock::Parallel(clock) = &self.clock else { return None };
+        let clock = self.clock.parallel()?;
         (!clock.is_quiet()).then(|| Nanos(clock.engine.next_event()))
     }
 
@@ -631,46 +369,14 @@ impl Ssd {
     /// drive.
     #[must_use]
     pub fn audit(&self) -> Vec<Violation> {
-        let mut violations = Vec::new();
-        self.flash.audit(&mut violations);
-        self.scheme.audit(&self.flash, &mut violations);
-        if let Some(ram) = &self.ram {
-            ram.audit(&mut violations);
-        }
-        if let Some(stamps) = self.flash.stamps() {
-            violations.extend_from_slice(stamps.violations().1);
-            for lpn in (0..self.logical_pages).map(Lpn) {
-                let in_ram = self.ram.as_ref().and_then(|ram| ram.is_dirty(lpn));
-                if in_ram.is_some() && !stamps.is_newest_in_ram(lpn) {
-                    violations.push(Violation(format!("RAM does not hold the newest data of lpn {}", lpn.0)));
-                }
-                if in_ram == Some(true) {
-                    continue; // what flash holds is old
-                }
-                match self.scheme.lookup(lpn, &self.flash) {
-                    None if stamps.is_written(lpn) => {
-                        violations.push(Violation(format!("lpn {} was written but is not mapped", lpn.0)));
-                    }
-                    Some(ppn) if !stamps.is_newest(lpn, ppn) => {
-                        violations
-                            .push(Violation(format!("page {} does not hold the newest data of lpn {}", ppn.0, lpn.0)));
-                    }
-                    _ => {}
-                }
-            }
-        }
-        violations
+        self.translation.audit()
     }
 
     /// First page and number of pages that a request touches; (0, 0) for one without sectors.
     #[inline(always)]
     #[must_use]
     pub fn pages_of(&self, request: &Request) -> (u32, u32) {
-        if request.sectors == 0 {
-            return (0, 0);
-        }
-        let run = self.run_of(request);
-        (run.first.0, run.pages)
+        self.translation.pages_of(request)
     }
 
     /// Bytes that writes brought since the drive was new, preconditioning included; [`Flash::host_writes`] counts the pages
@@ -678,41 +384,7 @@ impl Ssd {
     #[inline(always)]
     #[must_use]
     pub fn bytes_written(&self) -> u64 {
-        self.sectors_written * SECTOR_BYTES
-    }
-
-    /// The pages that a request touches.
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // the device's end was checked, and its pages are counted in 32 bits
-    fn run_of(&self, request: &Request) -> LpnRun {
-        let first = self.page_of(request.first_sector);
-        let last = self.page_of(request.end_sector() - 1);
-        LpnRun { first: Lpn(first as u32), pages: (last - first + 1) as u32, stream: u32::from(request.stream) }
-    }
-
-    /// The page that holds a sector.
-    #[inline(always)]
-    fn page_of(&self, sector: u64) -> u64 {
-        match self.page_shift {
-            Some(shift) => sector >> shift,
-            None => sector / self.sectors_per_page,
-        }
-    }
-
-    /// Whether a page begins with this sector.
-    #[inline(always)]
-    fn begins_page(&self, sector: u64) -> bool {
-        match self.page_shift {
-            Some(shift) => sector & ((1 << shift) - 1) == 0,
-            None => sector.is_multiple_of(self.sectors_per_page),
-        }
-    }
-
-    fn expect_on_flash(&self, pages: impl Iterator<Item = Lpn>, ahead: Ahead) {
-        match ahead {
-            Ahead::Far => self.scheme.expect_all_far(pages),
-            Ahead::Near => self.scheme.expect_all_near(pages, &self.flash),
-        }
+        self.translation.bytes_written()
     }
 
     /// The tag that the next request gets.
@@ -735,152 +407,11 @@ impl Ssd {
         &mut self,
         request: &Request,
     ) -> Result<(), Box<IoError>> {
-        match request.kind {
-            RequestKind::Flush => self.flush().map_err(worn_out),
-            RequestKind::Append
-            | RequestKind::ZoneOpen
-            | RequestKind::ZoneClose
-            | RequestKind::ZoneFinish
-            | RequestKind::ZoneReset => self.translate_for_zones(request),
-            _ if request.sectors == 0 => Ok(()),
-            RequestKind::Write if PLAIN && !RAM => {
-                let result = self.write_to_flash(self.run_of(request));
-                self.note_sectors(u64::from(request.sectors), &result);
-                result.map_err(worn_out)
-            }
-            RequestKind::Write => {
-                if !PLAIN && self.config.host.partial_pages == PartialPages::ReadModifyWrite {
-                    self.read_partial_pages(request);
-                }
-                // Worked out anew: a run whose address was taken would be copied through memory, which stalls.
-                let result = self.write_run(self.run_of(request), request.fua && !self.config.recovery.ignores_flush);
-                self.note_sectors(u64::from(request.sectors), &result);
-                result.map_err(worn_out)
-            }
-            RequestKind::Read => {
-                let run = self.run_of(request);
-                let delivered = self.flash.stamps().map(|stamps| stamps.delivered());
-                match &mut self.ram {
-                    Some(ram) if RAM => ram.read(run, &mut self.scheme, &mut self.flash),
-                    _ => self.scheme.read(run, &mut self.flash),
-                }
-                if let (Some(before), Some(stamps)) = (delivered, self.flash.stamps_mut())
-                    && stamps.delivered() != before + u64::from(run.pages)
-                {
-                    stamps.report(format!("a read of {} pages answered another number", run.pages));
-                }
-                Ok(())
-            }
-            RequestKind::Trim => {
-                self.trim(request.first_sector, request.end_sector(), request.stream);
-                Ok(())
-            }
-        }
-    }
-
-    /// Writes the pages of a request that covers no page in part.
-    pub(crate) fn write_whole_pages(&mut self, request: &Request) -> Result<(), Box<IoError>> {
-        let result = self.write_run(self.run_of(request), request.fua);
-        self.note_sectors(u64::from(request.sectors), &result);
-        result.map_err(worn_out)
-    }
-
-    #[inline(never)]
-    fn flush(&mut self) -> Result<(), OutOfSpace> {
-        if self.config.recovery.ignores_flush {
-            return Ok(());
-        }
-        // Without RAM what was acknowledged is on flash.
-        let flushed = self.ram.as_mut().map_or(Ok(()), |ram| ram.flush(&mut self.scheme, &mut self.flash));
-        // Capacitors write the trims when the power fails.
-        if self.power.as_ref().is_some_and(|power| !power.is_protected()) {
-            self.flash.flush_journal();
-        }
-        flushed
-    }
-
-    #[inline(never)]
-    fn trim(&mut self, first_sector: u64, end_sector: u64, stream: u16) {
-        if self.scheme.zoned().is_some() {
-            return; // what is no longer needed leaves with its zone
-        }
-        // Only pages wholly covered lose their content.
-        let first = first_sector.div_ceil(self.sectors_per_page);
-        let end = end_sector / self.sectors_per_page;
-        if let (Ok(first), Ok(pages)) = (u32::try_from(first), u32::try_from(end.saturating_sub(first)))
-            && pages > 0
-        {
-            self.trim_run(LpnRun { first: Lpn(first), pages, stream: u32::from(stream) });
-        }
-    }
-
-    fn trim_run(&mut self, run: LpnRun) {
-        if let Some(ram) = &mut self.ram {
-            ram.trim(run, &mut self.scheme, &mut self.flash);
-        } else {
-            run.iter().for_each(|lpn| self.flash.host_trims_page(lpn));
-            self.scheme.trim(run, &mut self.flash);
-        }
-        // Capacitors write the trims when the power fails, but not to a mirror when the process is killed.
-        if self.power.as_ref().is_some_and(|power| power.is_protected() && power.medium.mirror().is_some()) {
-            self.flash.flush_journal();
-        }
-    }
-
-    /// Counts the sectors of a write, if it succeeded.
-    #[inline(always)]
-    fn note_sectors(&mut self, sectors: u64, result: &Result<(), OutOfSpace>) {
-        self.sectors_written += if result.is_ok() { sectors } else { 0 };
-    }
-
-    /// Writes whole pages. Where one can't be placed, what the pages hold then counts as their content.
-    #[inline(always)]
-    fn write_run(&mut self, run: LpnRun, forced: bool) -> Result<(), OutOfSpace> {
-        if let Some(ram) = &mut self.ram {
-            return ram.write(run, forced, &mut self.scheme, &mut self.flash);
-        }
-        self.write_to_flash(run)
-    }
-
-    #[inline(always)]
-    fn write_to_flash(&mut self, run: LpnRun) -> Result<(), OutOfSpace> {
-        self.flash.host_writes_run(run);
-        let result = self.scheme.write(run, &mut self.flash);
-        if result.is_err() {
-            self.write_failed(run.apart());
+        let result = self.translation.carry_out::<PLAIN, RAM>(request);
+        if !PLAIN && self.power.is_some() {
+            self.write_journal(request.kind);
         }
         result
-    }
-
-    #[cold]
-    fn write_failed(&mut self, run: LpnRun) {
-        for lpn in run.iter() {
-            self.flash.host_write_failed(lpn, self.scheme.lookup(lpn, &self.flash));
-        }
-    }
-
-    /// Reads the first and last page of a write that covers them only in part, if they hold data.
-    #[inline(never)]
-    fn read_partial_pages(&mut self, request: &Request) {
-        let run = self.run_of(request);
-        let starts_inside = !self.begins_page(request.first_sector);
-        let ends_inside = !self.begins_page(request.end_sector());
-        if !starts_inside && !ends_inside {
-            return;
-        }
-        let last = Lpn(run.first.0 + run.pages - 1);
-        let partial = [starts_inside.then_some(run.first), ends_inside.then_some(last)];
-        for lpn in partial.into_iter().flatten().take(if run.pages == 1 { 1 } else { 2 }) {
-            if self.ram.as_ref().is_some_and(|ram| ram.is_dirty(lpn).is_some()) {
-                continue; // completed in RAM
-            }
-            if self.scheme.lookup(lpn, &self.flash).is_some() {
-                self.scheme.read(LpnRun { first: lpn, pages: 1, stream: run.stream }, &mut self.flash);
-                if self.ram.is_none() {
-                    self.flash.host_program_waits(lpn);
-                }
-            }
-        }
     }
 
     /// Translates a request that the drive takes at `start`. Under `parallel` its operations lie in the flash's log and
@@ -899,12 +430,11 @@ impl Ssd {
         if !BARE && self.ahead.is_some() {
             self.clean_in_gap(start);
         }
-        let counters = self.flash.counters();
-        let (operations, erases, unmapped) =
-            (counters.operations(), counters.total(OpKind::Erase), counters.reads_unmapped);
-        let before = (!BARE && matches!(self.clock, Clock::Serial { .. })).then(|| counters.totals());
+        let mark = self.translation.mark();
+        let before =
+            (!BARE && matches!(self.clock, Clock::Serial { .. })).then(|| self.translation.flash.counters().totals());
         if !PLAIN || RAM {
-            self.flash.clear_log();
+            self.translation.flash.clear_log();
         }
         // A match, unlike `is_err`, leaves nothing of a success to be dropped.
         match self.translate::<BARE, RAM>(request) {
@@ -917,19 +447,14 @@ impl Ssd {
                 self.settle_request(tag);
             }
         }
-        let counters = self.flash.counters();
-        let effects = Effects {
-            flash_ops: saturating_u32(counters.operations() - operations),
-            erases: saturating_u32(counters.total(OpKind::Erase) - erases),
-        };
-        let reads_unmapped = counters.reads_unmapped > unmapped;
+        let (effects, reads_unmapped) = self.translation.since(&mark);
         let (mut start, mut end) = (start, start);
         if let (Clock::Serial { engine, unmapped_read }, Some(before)) = (&mut self.clock, before) {
-            let (after, log) = (counters.totals(), self.flash.log());
-            let (background_at, awaited) = self.flash.background().unwrap_or((log.len(), after));
+            let (after, log) = (self.translation.flash.counters().totals(), self.translation.flash.log());
+            let (background_at, awaited) = self.translation.flash.background().unwrap_or((log.len(), after));
             let work = Work { totals: [before, awaited, after], log, background_at };
             let least = if reads_unmapped { *unmapped_read } else { 0 };
-            (start, end) = engine.serve(start, least, tag, work, self.flash.geometry());
+            (start, end) = engine.serve(start, least, tag, work, self.translation.flash.geometry());
         }
         let delay = if !BARE && self.ahead.is_some() { self.note_written() } else { 0 };
         if !BARE && self.ahead.is_some() && !matches!(self.clock, Clock::Parallel(_)) {
@@ -990,7 +515,7 @@ impl Ssd {
             let outcome = self.carry_out::<false, true, false>(request, tag, start);
             return self.launch::<true>(request, tag, outcome);
         }
-        if self.scheme.zoned().is_some() {
+        if self.translation.scheme.zoned().is_some() {
             return self.dispatch_to_zone(*request, tag, start);
         }
         self.dispatch_whole(request, tag, start);
@@ -1011,7 +536,7 @@ impl Ssd {
         let Err(error) = self.admit_to_zone(&mut request) else {
             return self.dispatch_whole(&request, tag, start);
         };
-        self.flash.clear_log();
+        self.translation.flash.clear_log();
         self.note_failure(Err(error), tag);
         let (start, effects) = (Nanos(start), Effects::default());
         self.launch::<false>(&request, tag, Outcome { start, end: start, effects, reads_unmapped: false, delay: 0 });
@@ -1033,17 +558,17 @@ impl Ssd {
         if !BARE && self.power.is_some() {
             return self.dispatch_kept(start.0, least, flight);
         }
-        let log = self.flash.log();
-        let (awaited, background) = log.split_at(self.flash.background().map_or(log.len(), |(at, _)| at));
-        let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.flash);
-        clock.takes_off(slot, flight);
+        let log = self.translation.flash.log();
+        let (awaited, background) = log.split_at(self.translation.flash.background().map_or(log.len(), |(at, _)| at));
+        let slot = clock.engine.issue(start.0, least, awaited, Awaits::Request, &self.translation.flash);
+        clock.issued(slot, flight);
         clock.queue.take(request.kind, 1);
         if !BARE {
             clock.block_for(slot, awaited);
         }
         if !background.is_empty() {
-            let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.flash);
-            clock.takes_off(slot, Flight::background());
+            let slot = clock.engine.issue(start.0, 0, background, Awaits::Work, &self.translation.flash);
+            clock.issued(slot, Flight::background());
             if !BARE {
                 clock.block_for(slot, background);
             }
@@ -1063,11 +588,16 @@ impl Ssd {
         let outcome = self.carry_out::<false, true, false>(&request, tag, request.arrival.0);
         let Outcome { start, effects, reads_unmapped, .. } = outcome;
         if request.kind != RequestKind::Trim
-            && self.flash.background().is_none()
+            && self.translation.flash.background().is_none()
             && let Clock::Parallel(clock) = &mut self.clock
         {
             let least = if reads_unmapped { clock.unmapped_read } else { 0 };
-            let served = clock.engine.serve_alone(start.0, least, self.flash.log(), self.flash.geometry());
+            let served = clock.engine.serve_alone(
+                start.0,
+                least,
+                self.translation.flash.log(),
+                self.translation.flash.geometry(),
+            );
             if let Some(end) = served {
                 Flight { tag: Tag(tag), request, start, end: Nanos(end), effects }.fill(completion);
                 self.conclude(completion);
@@ -1100,15 +630,15 @@ impl Ssd {
             && let Some(block) = clock.engine.next_to_rewrite()
         {
             if rewrites {
-                self.to_rewrite.push((block, self.flash.nand().erases(block)));
+                self.to_rewrite.push((block, self.translation.flash.nand().erases(block)));
             }
         }
         for (block, erases) in std::mem::take(&mut self.to_rewrite) {
-            if self.flash.nand().erases(block) != erases {
+            if self.translation.flash.nand().erases(block) != erases {
                 continue; // it has been cleaned since
             }
-            self.flash.clear_log();
-            if self.scheme.rewrite(block, &mut self.flash) == Progress::Nothing {
+            self.translation.flash.clear_log();
+            if self.translation.scheme.rewrite(block, &mut self.translation.flash) == Progress::Nothing {
                 self.to_rewrite.push((block, erases)); // its plane has no room now
                 continue;
             }
@@ -1154,13 +684,13 @@ impl Ssd {
     fn refuse(&self, request: Request) -> Result<(), IoError> {
         match self.power_error() {
             Some(error) => Err(error),
-            None => Bounds { sectors: self.sectors, block: Bytes(SECTOR_BYTES) }.check(&request),
+            None => Bounds { sectors: self.translation.sectors(), block: Bytes(SECTOR_BYTES) }.check(&request),
         }
     }
 
     /// The power goes on or off.
     pub(crate) fn power_is(&mut self, on: bool) {
-        self.reach = if on { self.sectors + 1 } else { 0 };
+        self.reach = if on { self.translation.sectors() + 1 } else { 0 };
     }
 
     /// Writes pages, of zeros, without letting time pass: how a drive is preconditioned.
@@ -1169,19 +699,19 @@ impl Ssd {
     /// [`IoError::WornOut`] when a page can't be placed.
     #[inline]
     pub fn precondition(&mut self, run: LpnRun) -> Result<(), IoError> {
-        let result = self.write_run(run, false);
-        self.note_sectors(u64::from(run.pages) * self.sectors_per_page, &result);
+        let result = self.translation.write_run(run, false);
+        self.translation.note_sectors(u64::from(run.pages) * self.translation.sectors_per_page, &result);
         self.clean_untimed();
         self.settle_untimed_if_kept();
-        self.flash.clear_log();
+        self.translation.flash.clear_log();
         self.result_of(result.map_err(worn_out)).map_err(|error| *error)
     }
 
     /// Does work in which no time passes, such as many calls of [`Ssd::absorb`]: nothing is noted for an engine.
     pub fn without_time<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-        let logs = self.flash.stop_logging();
+        let logs = self.translation.flash.stop_logging();
         let done = work(self);
-        self.flash.log_again(logs);
+        self.translation.flash.log_again(logs);
         done
     }
 
@@ -1205,7 +735,8 @@ impl Ssd {
     #[inline(never)]
     fn absorb_whole(&mut self, mut request: Request, completion: &mut Completion) -> Result<(), IoError> {
         self.check(&request)?;
-        let admitted = if self.scheme.zoned().is_some() { self.admit_to_zone(&mut request) } else { Ok(()) };
+        let admitted =
+            if self.translation.scheme.zoned().is_some() { self.admit_to_zone(&mut request) } else { Ok(()) };
         let done = admitted.and_then(|()| self.translate::<false, true>(&request));
         self.clean_untimed();
         self.settle_untimed_if_kept();
@@ -1216,7 +747,7 @@ impl Ssd {
     /// Says how a request ended that took no time.
     #[inline(always)]
     fn absorbed(&mut self, request: Request, done: Result<(), Box<IoError>>, completion: &mut Completion) {
-        self.flash.clear_log();
+        self.translation.flash.clear_log();
         completion.request = request;
         match self.result_of(done) {
             Ok(()) if completion.result.is_ok() => {}
@@ -1252,8 +783,8 @@ impl Ssd {
                 return false; // the clock stands where the next request comes
             }
             let Some((slot, end)) = clock.engine.next_completion(until) else { return false };
-            if clock.flights[slot as usize].tag != BACKGROUND {
-                return self.lands::<true>(slot, end, land);
+            if !clock.flights[slot as usize].is_background() {
+                return self.completes::<true>(slot, end, land);
             }
             // Work that no request waits for has ended: the general way goes on.
         }
@@ -1274,7 +805,7 @@ impl Ssd {
                 self.begin_folding(limit);
                 continue;
             };
-            if clock.flights[slot as usize].tag != BACKGROUND {
+            if !clock.flights[slot as usize].is_background() {
                 break (slot, end);
             }
             self.start_blocked(slot, end);
@@ -1282,7 +813,7 @@ impl Ssd {
                 self.steps_ended(slot, end);
             }
         };
-        self.lands::<false>(slot, end, land)
+        self.completes::<false>(slot, end, land)
     }
 
     /// As [`Ssd::advance`], for a drive that may lose power: changes of the chips are noted when they are done, and flushes wait for
@@ -1296,7 +827,7 @@ impl Ssd {
             }
             if let Some(flight) = self.released_flush() {
                 land(&flight);
-                self.landed(flight.request.kind, flight.end.0);
+                self.completed(flight.request.kind, flight.end.0);
                 return true;
             }
             let Clock::Parallel(clock) = &mut self.clock else { return false };
@@ -1314,7 +845,7 @@ impl Ssd {
                 }
                 return false;
             };
-            if clock.flights[slot as usize].tag == BACKGROUND {
+            if clock.flights[slot as usize].is_background() {
                 self.start_blocked(slot, end);
                 if self.ahead.is_some() {
                     self.steps_ended(slot, end);
@@ -1325,12 +856,12 @@ impl Ssd {
                 break (slot, end);
             }
         };
-        self.lands::<false>(slot, end, land)
+        self.completes::<false>(slot, end, land)
     }
 
     /// A request has ended in the engine.
     #[inline(always)]
-    fn lands<const BARE: bool>(&mut self, slot: u32, end: u64, land: impl FnOnce(&Flight)) -> bool {
+    fn completes<const BARE: bool>(&mut self, slot: u32, end: u64, land: impl FnOnce(&Flight)) -> bool {
         let Clock::Parallel(clock) = &mut self.clock else { return false };
         let flight = &mut clock.flights[slot as usize];
         flight.end = Nanos(end);
@@ -1339,13 +870,13 @@ impl Ssd {
         if !BARE && clock.blocking.is_some() {
             clock.unblock(slot);
         }
-        self.landed(kind, end);
+        self.completed(kind, end);
         true
     }
 
     /// A request has ended: its place takes the next one.
     #[inline(always)]
-    fn landed(&mut self, kind: RequestKind, end: u64) {
+    fn completed(&mut self, kind: RequestKind, end: u64) {
         let Clock::Parallel(clock) = &mut self.clock else { return };
         clock.queue.release(kind, 1);
         let waiting = !clock.queue.is_empty();
@@ -1371,15 +902,11 @@ impl Ssd {
 
 impl BlockDevice for Ssd {
     fn info(&self) -> DeviceInfo {
-        let queue_depth = match &self.clock {
-            Clock::Parallel(clock) => clock.queue.depth(),
-            _ => 1,
-        };
         DeviceInfo {
             name: self.config.name.clone(),
-            capacity: Bytes(self.sectors * SECTOR_BYTES),
+            capacity: Bytes(self.translation.sectors() * SECTOR_BYTES),
             sector: Bytes(SECTOR_BYTES),
-            queue_depth,
+            queue_depth: self.clock.depth(),
         }
     }
 
@@ -1430,7 +957,10 @@ impl BlockDevice for Ssd {
         {
             return self.execute_quiet(request, completion);
         }
-        if matches!(self.clock, Clock::Parallel(_)) || !self.ready.is_empty() || self.scheme.zoned().is_some() {
+        if matches!(self.clock, Clock::Parallel(_))
+            || !self.ready.is_empty()
+            || self.translation.scheme.zoned().is_some()
+        {
             self.submit(request)?;
             let ended = self.wait(Nanos(u64::MAX), completion)?;
             assert!(ended, "a request in flight ends");
@@ -1467,100 +997,12 @@ impl BlockDevice for Ssd {
 
     #[inline]
     fn expect(&self, requests: &[Request], ahead: Ahead) {
-        // Only the first page of each is looked at, so only that needs to exist.
-        #[allow(clippy::cast_possible_truncation)] // pages that exist are counted in 32 bits
-        let pages = || {
-            let exist = requests.iter().filter(|request| request.first_sector < self.sectors);
-            exist.map(|request| (Lpn(self.page_of(request.first_sector) as u32), request.kind))
-        };
-        let Some(ram) = &self.ram else { return self.expect_on_flash(pages().map(|(lpn, _)| lpn), ahead) };
-        if ahead == Ahead::Far {
-            pages().for_each(|(lpn, _)| ram.expect(lpn));
-        }
-        // Of a RAM that keeps what is new, flash gets other pages than those written.
-        let lets_go_new = ram.manager().lets_go_new();
-        let of_flash = pages().filter(|(_, kind)| lets_go_new || *kind != RequestKind::Write);
-        self.expect_on_flash(of_flash.map(|(lpn, _)| lpn), ahead);
+        self.translation.expect(requests, ahead);
     }
 
     fn holds_data(&mut self) -> Option<&mut dyn HoldsData> {
         if self.data.is_some() { Some(self) } else { None }
     }
-}
-
-/// Stands for work that no request waits for.
-const BACKGROUND: Tag = Tag(u64::MAX);
-
-impl ParallelClock {
-    /// How long a trim takes at least, while the firmware clears its part of the map.
-    #[cold]
-    #[inline(never)]
-    fn least_of_trim(&mut self, start: u64, least: u64, request: &Request) -> u64 {
-        least.max(self.engine.clear_map(start, u64::from(request.sectors) * SECTOR_BYTES))
-    }
-
-    /// Whether the drive works for no request, and none waits for it.
-    #[inline(always)]
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.queue.taken() == 0 && self.queue.is_empty()
-    }
-
-    #[inline(always)]
-    pub(crate) fn takes_off(&mut self, slot: u32, flight: Flight) {
-        let slot = slot as usize;
-        if slot == self.flights.len() {
-            self.flights.push(Flight::default());
-        }
-        self.flights[slot] = flight;
-    }
-}
-
-impl Clock {
-    fn new(config: &DriveConfig, geometry: &Geometry, has_ram: bool, seed: Seed, observer: ObserverOfDrive) -> Self {
-        let (times, unmapped_read) = (config.times(), config.flash_times().unmapped_read);
-        let latency = if has_ram { config.ram.latency.0 } else { 0 };
-        match config.timing.model {
-            TimingModel::None => Self::None,
-            TimingModel::Serial => Self::Serial { engine: Serial::new(&times, latency, observer), unmapped_read },
-            TimingModel::Parallel => Self::Parallel(ParallelClock {
-                engine: ParallelOfDrive::new(config, geometry, latency, seed, observer),
-                flights: Vec::new(),
-                queue: DriverQueue::new(config.host.queue_depth.requests()),
-                blocking: BlockingSlots::new(config),
-                unmapped_read,
-            }),
-        }
-    }
-}
-
-/// The translation layer found no room.
-#[cold]
-#[allow(clippy::needless_pass_by_value)] // for `map_err`
-fn worn_out(error: OutOfSpace) -> Box<IoError> {
-    Box::new(IoError::WornOut { reason: error.to_string() })
-}
-
-/// A count for a column of 32 bits.
-#[inline(always)]
-fn saturating_u32(count: u64) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// Blocks that are bad since the factory, drawn without replacement.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of at most one half
-fn factory_bad(config: &Config, geometry: &Geometry, seed: Seed) -> Vec<BlockId> {
-    let mut rng = seed.stream("wear.factory-bad");
-    let mut blocks: Vec<u32> = Vec::new();
-    let count = (f64::from(geometry.blocks()) * config.wear.factory_bad).round() as usize;
-    if count > 0 {
-        blocks = (0..geometry.blocks()).collect();
-        for at in 0..count {
-            let other = at + below(&mut rng, (blocks.len() - at) as u64) as usize;
-            blocks.swap(at, other);
-        }
-        blocks.truncate(count);
-    }
-    blocks.into_iter().map(BlockId).collect()
 }
 
 /// A configuration inside a saved state: as text, so that formats without field names can hold it.
