@@ -35,8 +35,10 @@ from flashwright.report import text
 from flashwright.simulation.played import played
 from flashwright.simulation.run import RunSettings
 from flashwright.twin.profile import Profile
-from test_every_drive import made_small
+from test_every_drive import briefly, made_small
 from test_report import Tags, embedded
+
+__all__ = ["briefly"]
 
 # Each a kilobyte's worth of counters: a drive that wrote 10.24 TB more, and 2.5 times as much to its flash.
 UNIT = 512_000
@@ -372,6 +374,7 @@ def test_a_profile_is_assessed_by_what_probes_found(command: Cli, tmp_path: Path
     assert warned == [f"don't rely on the model's figures: {doubt}" for doubt in doubts] != []
 
 
+@pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize(
     "drive", ["dftl-large-block", "samsung-470", "crucial-p1", "ssd-b", "dram-less"]
 )
