@@ -444,7 +444,7 @@ def test_fit_finds_two_units_and_when_it_cleans() -> None:
     given = found(mapping="page") | {"slc-cache": Finding("slc-cache", "absent")}
     with Target(built.ssd("two-units", "", 16384 * 32 * 4 * 48)) as target:
         measured = calibrate(target, given, mode="quick")
-        fit = fitted(target, given, measured, trials_limit=400)
+        fit = fitted(target, given, measured, trials_limit=200)
         result = check(target, fit.ssd)
     assert fit.model.unit_bytes == 4096 and fit.model.units == 4
     assert fit.model.schedule != "foreground"
@@ -458,7 +458,7 @@ def test_a_fit_climbs_to_how_dies_choose() -> None:
     )
     given = found(mapping="page", clustered_page=4096, parallel_units=4, program_unit=16384)
     with Target(built.ssd("choosy", "", 16384 * 32 * 4 * 64)) as target:
-        measured = calibrate(target, given)
+        measured = calibrate(target, given, mode="quick")
         search = Search(
             Trials(target, given, measured, 1, lambda share: None, Deadline(None), most=450)
         )
