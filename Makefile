@@ -64,7 +64,7 @@ test-build: check-rust
 	$(CARGO) test --workspace --quiet --no-run
 
 test-python: build
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-papers: build
 	$(BIN)/python -m pytest -n 2 papers/tests papers/flashwright_papers

@@ -40,6 +40,8 @@ FIRST_WRITES = 4096
 # This share of the time is for what a server takes once: buffers, arenas, the drive's data, samples of 15 minutes.
 BEFORE = 0.5
 SAMPLES_MAX = 4000
+# A slope needs two after the beginning, however slow the machine is.
+SAMPLES_LEAST = 4
 
 
 @dataclass
@@ -297,7 +299,9 @@ def soak(folder: Path, seconds: float) -> dict[str, Any]:
     every, next_sample = seconds / SAMPLES_MAX, 0.0
     said = []
     try:
-        while (now := time.monotonic() - began) < seconds:
+        while (now := time.monotonic() - began) < seconds or len(
+            watched[0].samples
+        ) < SAMPLES_LEAST:
             if now >= next_sample:
                 for each in watched:
                     each.samples.append(Sample.of(each.pid, now, done.total()))

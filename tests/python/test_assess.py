@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ import check_assessment
 
 import test_hosting
 from conftest import SMALL, Cli, wait_for_work
-from flashwright import Ssd, errors, smart, tracefiles, workloads
+from flashwright import Ssd, cli, errors, smart, tracefiles, workloads
 from flashwright.advice import assessment_lines
 from flashwright.advice.assess import Plan, assess
 from flashwright.advice.assessment import HALF_PACE, PRESENT
@@ -33,8 +35,10 @@ from flashwright.report import text
 from flashwright.simulation.played import played
 from flashwright.simulation.run import RunSettings
 from flashwright.twin.profile import Profile
-from test_every_drive import made_small
+from test_every_drive import briefly, made_small
 from test_report import Tags, embedded
+
+__all__ = ["briefly"]
 
 # Each a kilobyte's worth of counters: a drive that wrote 10.24 TB more, and 2.5 times as much to its flash.
 UNIT = 512_000
@@ -65,6 +69,41 @@ def writes(path: Path, *, kind: str = "w", count: int = 3000, gap_s: float = 2e-
     )
     path.write_text("".join(lines))
     return path
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """A trace on the drive `small`, assessed once for all that look at it."""
+
+    drive: str
+    trace: Path
+    said: str
+    page: str
+    json: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What --json wrote, the reader's own."""
+        found: dict[str, Any] = json.loads(self.json)
+        return found
+
+
+@pytest.fixture(scope="module")
+def assessed(tmp_path_factory: pytest.TempPathFactory) -> Assessed:
+    folder = tmp_path_factory.mktemp("assessed")
+    drive, trace = folder / "small.toml", writes(folder / "load.spc")
+    drive.write_text(SMALL)
+    page, figures, said = folder / "a.html", folder / "a.json", io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.delenv("COLUMNS", raising=False)
+        status = cli.run(
+            [
+                "assess", "--drive", str(drive), "--trace", str(trace), "--cycles", "3000",
+                "--time-limit", "600", "--report", str(page), "--json", str(figures),
+            ]
+        )  # fmt: skip
+    assert status == 0
+    return Assessed(str(drive), trace, said.getvalue(), page.read_text(), figures.read_text())
 
 
 def line(document: dict[str, Any], part: str, topic: str) -> str:
@@ -173,14 +212,14 @@ def test_each_sentence_is_that_of_its_run(
 
 
 def test_each_sentence_is_recomputed_by_other_commands(
-    command: Cli, small: str, tmp_path: Path
+    command: Cli, assessed: Assessed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trace = writes(tmp_path / "load.spc")
-    said = command(
-        "assess", "--drive", small, "--trace", trace, "--cycles", 3000, *AMPLE, "--json", "-"
-    )
-    found = said.json
-    evidence = check_assessment.evidence_of(found, small, trace)
+    def simulate(*arguments: object) -> dict[str, Any]:
+        return command("simulate", *arguments, "--quiet", "--json", "-").json
+
+    monkeypatch.setattr(check_assessment, "simulate", simulate)
+    found = assessed.document
+    evidence = check_assessment.evidence_of(found, assessed.drive, assessed.trace)
     assert list(check_assessment.faults(found, evidence)) == []
     # A figure that is off is found, in whichever sentence.
     for part in found["answer"]:
@@ -218,20 +257,19 @@ def test_trims_and_flushes_have_no_part_in_sizes_and_alignment(
 
 
 def test_a_load_that_is_fitted_to_the_model_is_told_as_such(
-    command: Cli, small: str, tmp_path: Path
+    command: Cli, assessed: Assessed
 ) -> None:
-    trace = writes(tmp_path / "load.spc")
-    told = [
-        line(
-            command(
-                "assess", "--drive", small, "--trace", trace, *AMPLE, *options, "--json", "-"
-            ).json,
-            "The load",
-            "footprint",
-        ).endswith(", to which its addresses are fitted")
-        for options in ((), ("--addresses", "wrap"), ("--addresses", "scale"))
+    asked = ("assess", "--drive", assessed.drive, "--trace", assessed.trace)
+    # The load is told whether or not it was played in time.
+    others = [
+        command(*asked, "--time-limit", 0.01, "--addresses", fit, "--json", "-").json
+        for fit in ("wrap", "scale")
     ]
-    assert told == [False, False, True]
+    fitted = [
+        line(each, "The load", "footprint").endswith(", to which its addresses are fitted")
+        for each in (assessed.document, *others)
+    ]
+    assert fitted == [False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -252,24 +290,26 @@ def test_how_a_change_of_a_time_is_told(before: int, after: int, told: str) -> N
     assert assessment_lines._change(before, after) == told
 
 
-def test_the_screen_and_the_page_say_what_the_json_says(
-    command: Cli, small: str, tmp_path: Path
-) -> None:
-    trace, page, figures = writes(tmp_path / "load.spc"), tmp_path / "a.html", tmp_path / "a.json"
-    files = ("--report", page, "--json", figures)
-    said = command("assess", "--drive", small, "--trace", trace, *AMPLE, *files)
-    found, shown = json.loads(figures.read_text()), page.read_text()
-    assert embedded(shown, "results") == found
-    tags = Tags(shown)
+def test_the_screen_and_the_page_say_what_the_json_says(command: Cli, assessed: Assessed) -> None:
+    found = assessed.document
+    assert embedded(assessed.page, "results") == found
+    tags = Tags(assessed.page)
     words = " ".join(" ".join(tags.texts).split())
-    screen = " ".join(said.out.split())
+    screen = " ".join(assessed.said.split())
     for each in found["answer"]:
         for one in each["lines"]:
             assert one["text"] in screen and one["text"] in words, one
     # What runs and the length of the trace warn of is in all three.
     assert {"brief", "few-spare-blocks"} & {each["code"] for each in found["warnings"]} >= {"brief"}
     own = command(
-        "simulate", small, "--trace", trace, "--precondition", "auto", "--json", "-"
+        "simulate",
+        assessed.drive,
+        "--trace",
+        assessed.trace,
+        "--precondition",
+        "auto",
+        "--json",
+        "-",
     ).json["warnings"]
     assert {each["code"] for each in own} <= {each["code"] for each in found["warnings"]}
     for each in found["warnings"]:
@@ -334,6 +374,7 @@ def test_a_profile_is_assessed_by_what_probes_found(command: Cli, tmp_path: Path
     assert warned == [f"don't rely on the model's figures: {doubt}" for doubt in doubts] != []
 
 
+@pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize(
     "drive", ["dftl-large-block", "samsung-470", "crucial-p1", "ssd-b", "dram-less"]
 )
@@ -453,12 +494,12 @@ def test_runs_side_by_side_end_with_their_time() -> None:
         assert all(run.json["ended"] == "interrupted" for run in found.results.values())
 
 
-def test_another_size_is_told_and_scales_the_years(
-    command: Cli, small: str, tmp_path: Path
-) -> None:
-    trace = writes(tmp_path / "load.spc")
-    asked = ("assess", "--drive", small, "--trace", trace, "--cycles", 3000, *AMPLE, "--json", "-")
-    own, larger = command(*asked).json, command(*asked, "--capacity", "1TB").json
+def test_another_size_is_told_and_scales_the_years(command: Cli, assessed: Assessed) -> None:
+    own = assessed.document
+    larger = command(
+        "assess", "--drive", assessed.drive, "--trace", assessed.trace, "--cycles", 3000, *AMPLE,
+        "--capacity", "1TB", "--json", "-",
+    ).json  # fmt: skip
     assert "other-size" in {each["code"] for each in larger["warnings"]}
     assert "capacity" in {each["code"] for each in own["warnings"]}
     ratio = larger["life"]["model"]["years"] / own["life"]["model"]["years"]

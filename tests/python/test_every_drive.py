@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli, Said
+from flashwright.advice import host, short_runs
 from flashwright.cli.root import COMMANDS, load
 from flashwright.drive.description import devices
 from flashwright.errors import ConfigError
@@ -135,6 +136,17 @@ def run(
     return command(*path.split(), target, *filled)
 
 
+@pytest.fixture
+def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short runs of a model at every size and depth, with few requests each: what they find is not looked at."""
+    monkeypatch.setattr(short_runs, "_REQUESTS", 256)
+    monkeypatch.setattr(short_runs, "_TIMES_DEPTH", 1)
+    monkeypatch.setattr(short_runs, "_BYTES_MOST", 1 << 20)
+    # Past what is kept of drives that were asked in full, and not kept itself.
+    monkeypatch.setattr(host, "best_request", short_runs.best_request.__wrapped__)
+
+
+@pytest.mark.usefixtures("briefly")
 @pytest.mark.parametrize("path", SHORT)
 @pytest.mark.parametrize("drive", DRIVES, ids=lambda drive: Path(drive).stem)
 def test_every_drive_small(command: Cli, drive: str, path: str, tmp_path: Path) -> None:

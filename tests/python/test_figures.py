@@ -57,9 +57,7 @@ def three_charts(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_becomes_a_drawing_and_a_table_a_view(tmp_path: Path) -> None:
     run = a_run()
     run.closeup, run.snapshots = a_closeup(1), looks(run, 5)
-    files, again = (RunsPage([run], "A run").figures(tmp_path / name) for name in ("figures", "b"))
-    for path, other in zip(files, again, strict=True):
-        assert path.name == other.name and path.read_bytes() == other.read_bytes(), path.name
+    files = RunsPage([run], "A run").figures(tmp_path / "figures")
     stems = [path.stem for path in files[:: len(ENDS)]]
     assert stems[:5] == [
         "01-write-amplification", "01-write-amplification-by-requests",
@@ -92,6 +90,21 @@ def test_a_run_becomes_a_drawing_and_a_table_a_view(tmp_path: Path) -> None:
     film = numbers(tmp_path / "figures/14-erases-over-time.csv")
     assert film[0][:2] == ["requests completed", "drive's time [ns]"]
     assert {row[0] for row in film[1:]} == {"1250000"}, "the last moment"
+
+
+def test_a_drawing_of_each_kind_is_the_same_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def few(folder: Path, charts: Sequence[Chart], *rest: Any) -> list[Path]:
+        return write_figures(folder, list({chart.kind: chart for chart in charts}.values()), *rest)
+
+    monkeypatch.setattr("flashwright.report.page.write_figures", few)
+    run = a_run()
+    run.closeup, run.snapshots = a_closeup(1), looks(run, 5)
+    files, again = (RunsPage([run], "A run").figures(tmp_path / name) for name in ("a", "b"))
+    assert len({path.name[:2] for path in files}) == 6
+    for path, other in zip(files, again, strict=True):
+        assert path.name == other.name and path.read_bytes() == other.read_bytes(), path.name
 
 
 @pytest.mark.usefixtures("three_charts")

@@ -149,7 +149,7 @@ def test_calibration_by_hand(calibration: Calibration) -> None:
 def test_fit_finds_what_was_built_in(small: Ssd, calibration: Calibration) -> None:
     """The numbers that the patterns show; and the twin predicts what it was not fitted to."""
     with Target(small) as target:
-        fit = fitted(target, FINDINGS, calibration, trials_limit=1000)
+        fit = fitted(target, FINDINGS, calibration, trials_limit=400)
         result = check(target, fit.ssd, requests=4000)
     model = fit.model
     assert (model.page_bytes, model.pages_per_block, model.units) == (12288, 32, 2)
@@ -444,7 +444,7 @@ def test_fit_finds_two_units_and_when_it_cleans() -> None:
     given = found(mapping="page") | {"slc-cache": Finding("slc-cache", "absent")}
     with Target(built.ssd("two-units", "", 16384 * 32 * 4 * 48)) as target:
         measured = calibrate(target, given, mode="quick")
-        fit = fitted(target, given, measured, trials_limit=400)
+        fit = fitted(target, given, measured, trials_limit=120)
         result = check(target, fit.ssd)
     assert fit.model.unit_bytes == 4096 and fit.model.units == 4
     assert fit.model.schedule != "foreground"
@@ -458,9 +458,9 @@ def test_a_fit_climbs_to_how_dies_choose() -> None:
     )
     given = found(mapping="page", clustered_page=4096, parallel_units=4, program_unit=16384)
     with Target(built.ssd("choosy", "", 16384 * 32 * 4 * 64)) as target:
-        measured = calibrate(target, given)
+        measured = calibrate(target, given, mode="quick")
         search = Search(
-            Trials(target, given, measured, 1, lambda share: None, Deadline(None), most=450)
+            Trials(target, given, measured, 1, lambda share: None, Deadline(None), most=250)
         )
         search.trials.until = 0.7
         begun = replace(built, die_order="fifo", suspends="nothing", spare=0.2)
