@@ -141,11 +141,15 @@ format: venv ## Format all code
 	rustfmt --edition 2024 $$(git ls-files '*.rs')
 	$(BIN)/ruff format --quiet
 
+# Without --package, Cargo chooses the features of what is used for the whole workspace, as `make build` needs them. So the two share what is
+# compiled, and only this program is compiled anew.
+BENCH := $(CARGO) run --release --bin flashwright-bench
+
 instructions: ## Instructions on the paths that count, against crates/bench/instructions.toml
-	$(CARGO) run --quiet --release --package flashwright-bench -- instructions
+	$(BENCH) --quiet -- instructions
 
 instructions-accept: ## Take what is counted now as the limits
-	$(CARGO) run --quiet --release --package flashwright-bench -- instructions --accept
+	$(BENCH) --quiet -- instructions --accept
 
 FUZZ_SECONDS ?= 600
 
@@ -154,10 +158,10 @@ fuzz: build ## Damaged files, and damaged talk at every socket: ten minutes of e
 	FLASHWRIGHT_FUZZ_SECONDS=$(FUZZ_SECONDS) $(BIN)/python -m pytest -n 2 tests/python/test_fuzz.py tests/python/test_fuzz_sockets.py
 
 bench: ## How fast a run is, as a ratio to the least work
-	$(CARGO) run --release --package flashwright-bench
+	$(BENCH)
 
 limits: ## Every path that has a bound, with its floor, in one sitting; FLASHWRIGHT_FLOOR=floor.c names a floor in C
-	$(CARGO) run --release --package flashwright-bench -- limits
+	$(BENCH) -- limits
 
 clean: ## Remove what was built
 	rm -rf target $(VENV) out python/flashwright/_core*.so

@@ -90,6 +90,7 @@ pub struct Rate(pub Option<u64>);
 
 impl Rate {
     /// Time for `bytes`, rounded up to a nanosecond and saturated at 64 bits; 0 without a rate.
+    #[inline]
     #[must_use]
     pub fn transfer(self, bytes: u64) -> Nanos {
         let Some(rate) = self.0 else { return Nanos(0) };

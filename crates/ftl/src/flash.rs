@@ -620,6 +620,7 @@ impl Flash {
     }
 
     /// The padded pages are written.
+    #[inline]
     pub fn padding_done(&mut self) {
         self.forget_awaits();
         if let Some(contents) = &mut self.contents {

@@ -276,6 +276,7 @@ impl Pool {
     }
 
     /// Lets a request grow again.
+    #[inline]
     pub fn reopen(&mut self, id: Id) {
         let queued = &mut self.queued[id.0 as usize];
         queued.open = !queued.fua && queued.kind != RequestKind::Flush;
@@ -301,17 +302,20 @@ impl Pool {
     }
 
     /// A request goes below and no longer grows.
+    #[inline]
     pub(crate) fn hand_on(&mut self, id: Id, now: Nanos) {
         self.close(id);
         self.queued[id.0 as usize].handed_on_at = now;
     }
 
     /// The open request that ends where a request of this kind begins.
+    #[inline]
     pub(crate) fn ending_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
         self.by_end.get(key(sector, kind))
     }
 
     /// The open request that begins where a request of this kind ends.
+    #[inline]
     pub(crate) fn starting_at(&self, sector: u64, kind: RequestKind) -> Option<Id> {
         self.by_start.get(key(sector, kind))
     }

@@ -154,6 +154,7 @@ impl Nand {
     }
 
     /// Pages of `block` programmed since its last erase: fewer than [`Nand::next_page`] if some were skipped.
+    #[inline]
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // a block has at most 65,535 pages
     pub fn pages_programmed(&self, block: BlockId) -> u32 {
@@ -193,6 +194,7 @@ impl Nand {
 
     /// The wear of a block, for comparison with others of this chip: its erases, or, if budgets differ between blocks,
     /// the largest budget minus its remaining erases.
+    #[inline]
     #[must_use]
     pub fn wear_rank(&self, block: BlockId) -> u32 {
         match &self.limit {

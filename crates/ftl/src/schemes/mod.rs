@@ -515,6 +515,7 @@ macro_rules! dispatch {
             fn clean(&mut self, budget: u32, flash: &mut Flash) -> Progress {
                 match self { $(Scheme::$name(scheme) => scheme.clean(budget, flash),)+ }
             }
+            #[inline]
             fn follow_schedule(&mut self, plane: PlaneId, occasion: Occasion, flash: &mut Flash) -> Progress {
                 match self { $(Scheme::$name(scheme) => scheme.follow_schedule(plane, occasion, flash),)+ }
             }
@@ -542,6 +543,7 @@ macro_rules! dispatch {
             fn look_up_block(&mut self, run: LpnRun, flash: &mut Flash) {
                 match self { $(Scheme::$name(scheme) => scheme.look_up_block(run, flash),)+ }
             }
+            #[inline]
             fn supersede(&mut self, lpns: &[u32], flash: &mut Flash) {
                 match self { $(Scheme::$name(scheme) => scheme.supersede(lpns, flash),)+ }
             }

@@ -142,6 +142,7 @@ impl ReadBuffer {
     }
 
     /// What to read ahead after this read, if anything.
+    #[inline]
     pub fn follows(&mut self, extent: Extent, device_sectors: u64) -> Option<Extent> {
         if self.prefetch == 0 {
             return None;

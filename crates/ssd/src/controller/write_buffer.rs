@@ -119,6 +119,7 @@ impl WriteBuffer {
     pub fn used(&self) -> u64 {
         self.used
     }
+    #[inline]
     pub fn entry(&self, at: usize) -> Entry {
         self.entries[at]
     }
@@ -263,6 +264,7 @@ impl WriteBuffer {
     }
 
     /// The entry that has to leave next.
+    #[inline]
     pub fn oldest(&self) -> Option<usize> {
         self.entries.iter().position(|entry| !entry.flying)
     }
@@ -281,6 +283,7 @@ impl WriteBuffer {
     }
 
     /// An entry leaves for the flash.
+    #[inline]
     pub fn fly(&mut self, at: usize) {
         self.entries[at].flying = true;
         self.flying += self.entries[at].extent.sectors();

@@ -74,6 +74,7 @@ impl Waiting {
         self.groups[group as usize].front().map(|(_, id)| *id)
     }
 
+    #[inline]
     pub fn pop(&mut self, group: Group) -> Option<u32> {
         let first = self.groups[group as usize].pop_front().map(|(_, id)| id);
         self.look_at(group);

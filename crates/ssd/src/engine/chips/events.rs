@@ -48,6 +48,7 @@ impl Event {
     pub fn completed(at: u64, sequence: u64, slot: u32) -> Self {
         Self::new(at, What::Completed, sequence, slot)
     }
+    #[inline]
     pub fn looks_again(at: u64, die: usize) -> Self {
         Self::new(at, What::LooksAgain, 0, u32::try_from(die).expect("dies are counted in 32 bits"))
     }
