@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from flashwright.report import text
@@ -88,7 +89,7 @@ class Table:
                 known = ", ".join(self.header)
                 raise ValueError(f"filters: found {name!r}, expected one of {known}")
 
-    @property
+    @cached_property
     def words(self) -> frozenset[int]:
         """The columns that hold words and no number, by their place from 0.
 

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,7 @@ class SweepResult(Tabular):
     cases: Sequence[Case]
     outcomes: Sequence[Outcome | None]
 
-    @property
+    @cached_property
     def keys(self) -> list[str]:
         """What was varied."""
         return list(dict.fromkeys(key for case in self.cases for key in case.combination.varied))
