@@ -70,14 +70,14 @@ class _Snapshots(TypedDict):
     erases: npt.NDArray[np.float32]
     valid: npt.NDArray[np.float32]
 
+_Rows: TypeAlias = dict[
+    str, npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | npt.NDArray[np.uint8]
+]
+
 class _Arrays(TypedDict):
     windows: dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.float64]]
-    requests: (
-        dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | npt.NDArray[np.uint8]] | None
-    )
-    closeup: (
-        dict[str, npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | npt.NDArray[np.uint8]] | None
-    )
+    requests: _Rows | None
+    closeup: _Rows | None
     snapshots: _Snapshots | None
     erases_per_block: npt.NDArray[np.uint32]
     valid_per_block: npt.NDArray[np.uint32]
@@ -110,6 +110,7 @@ class Simulation:
     def report(self) -> _Report | None: ...
     def config(self) -> str: ...
     def keeps_requests(self) -> bool: ...
+    def take_requests(self) -> tuple[_Rows, str] | None: ...
     def keeps_closeup(self) -> bool: ...
     def wear(self) -> tuple[int, int, int]: ...
     def erases_per_block(self) -> npt.NDArray[np.uint32]: ...

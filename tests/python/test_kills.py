@@ -56,6 +56,11 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
         ],
         ["o.json", "o.html", "o.csv", "o.parquet", "o.saved"],
     ),
+    # Without a checkpoint, rows go to the file during the run.
+    "rows": (
+        [*("simulate", "small.toml", *PLAY, "--requests", "20000", "--requests-out", "o.csv")],
+        ["o.csv"],
+    ),
     "compare": (
         [
             *("compare", "small.toml", *PLAY, "--requests", "3000", "--out", "o.csv"),

@@ -118,6 +118,12 @@ impl State {
             let what = format!("the run can't be saved: the state of the layer {scheme} is not part of a saved run");
             return Err(SavedStateError::new_err((what, "leave out the checkpoint and let the run finish")));
         }
+        if self.run.requests_taken() {
+            return Err(SavedStateError::new_err((
+                "the run can't be saved: rows of its requests were taken out of it",
+                "leave out the checkpoint, or take no rows before the run has ended",
+            )));
+        }
         Ok(())
     }
 }
@@ -222,6 +228,23 @@ impl Simulation {
     /// Whether a row is kept for every request.
     fn keeps_requests(&self, py: Python<'_>) -> PyResult<bool> {
         self.with(py, |state| Ok(state.run.settings().keep_requests))
+    }
+
+    /// The rows of the requests that completed since the last call, as columns, and what made them as JSON, in the names of
+    /// a report; none before measuring began, or where no rows are kept. Reports have no rows from then on.
+    fn take_requests<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyDict>, String)>> {
+        let taken = self.with(py, |state| {
+            let Some(rows) = state.run.take_requests() else { return Ok(None) };
+            let made_by = serde_json::json!({
+                "version": env!("CARGO_PKG_VERSION"),
+                "config": { "name": state.run.ssd().config().name },
+                "workload": state.run.settings().workload,
+                "workload_notes": state.source.notes(),
+                "seed": state.run.settings().seed.0,
+            });
+            Ok(Some((rows, made_by.to_string())))
+        })?;
+        taken.map(|(rows, made_by)| Ok((requests(py, rows)?, made_by))).transpose()
     }
 
     /// Whether rows of consecutive requests are kept.

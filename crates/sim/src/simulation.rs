@@ -624,6 +624,19 @@ impl Simulation {
         }
     }
 
+    /// Hands over the rows of the requests that completed since the last time, in order of completion, so that a run of any
+    /// length can be written down in bounded memory. None before measuring began, or where no rows are kept. From the first
+    /// time on, a report has no rows.
+    pub fn take_requests(&mut self) -> Option<RequestColumns> {
+        self.measurement.as_mut()?.take_requests()
+    }
+
+    /// Whether rows were handed over by [`Simulation::take_requests`], so that a saved run would lack them.
+    #[must_use]
+    pub fn requests_taken(&self) -> bool {
+        self.measurement.as_ref().is_some_and(Measurement::requests_taken)
+    }
+
     /// Memory that the rows in a report need, in bytes.
     #[must_use]
     pub fn report_bytes(&self) -> usize {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -50,7 +51,7 @@ def rerun(
     given = [load(text) for text in policy or []]
     with Bar(output.bar) as bar:
         found = play_again(
-            _document(result),
+            _without_rows(_document(result)),
             trace=trace,
             policies=given,
             progress=lambda label, now: bar.update(now, label=label),
@@ -90,7 +91,16 @@ def rerun(
     return 0 if all(each.agrees for each in found) else 1
 
 
-def _document(path: Path) -> dict[str, object]:
+def _without_rows(document: dict[str, Any]) -> dict[str, Any]:
+    """The same runs without a row for every request, which would only fill memory here."""
+    runs = document.get("runs", [document])
+    for run in runs if isinstance(runs, list) else []:
+        with contextlib.suppress(KeyError, TypeError):
+            run["run"]["made"]["options"]["keep_requests"] = False
+    return document
+
+
+def _document(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from flashwright.errors import OutputError, WorkloadError
 from flashwright.simulation.results import RunResult
 from flashwright.simulation.run import Run, RunInterrupted
 from flashwright.support.bars import Bar
-from flashwright.support.tablefiles import write_table
+from flashwright.support.tablefiles import TableWriter, write_table
 
 __all__ = ["simulate"]
 
@@ -73,28 +74,34 @@ def simulate(
         if saving.resume is not None
         else _begin(device, run, output, saving, requests_out, policy or [])
     )
-    interrupted = False
-    try:
-        with Bar(output.bar) as bar:
-            result = made.go(
-                progress=bar.update,
-                stop_after=saving.stop_after,
-                checkpoint=saving.checkpoint,
-                checkpoint_every=saving.checkpoint_every,
-            )
-    except RunInterrupted as stop:
-        interrupted = True
-        if stop.result is None:
-            errors.note("interrupted before anything was measured")
-            return 130
-        result = stop.result
-    except OutputError:
-        # The saved run could not be written: the figures are not lost with it.
-        so_far = made.result()
-        if so_far is not None:
-            _write(so_far, output, requests_out, windows_out)
-        raise
-    _write(result, output, requests_out, windows_out)
+    # Rows go to the file as they come, unless a saved run is to have them too.
+    streams = saving.checkpoint is None
+    with contextlib.ExitStack() as at_end:
+        rows = at_end.enter_context(TableWriter(requests_out)) if requests_out and streams else None
+
+        interrupted = False
+        try:
+            with Bar(output.bar) as bar:
+                result = made.go(
+                    progress=bar.update,
+                    stop_after=saving.stop_after,
+                    checkpoint=saving.checkpoint,
+                    checkpoint_every=saving.checkpoint_every,
+                    on_requests=None if rows is None else rows.append,
+                )
+        except RunInterrupted as stop:
+            interrupted = True
+            if stop.result is None:
+                errors.note("interrupted before anything was measured")
+                return 130
+            result = stop.result
+        except OutputError:
+            # The saved run or the rows could not be written: the figures are not lost with them.
+            so_far = made.result()
+            if so_far is not None:
+                _write(so_far, output, None if streams else requests_out, windows_out, None)
+            raise
+        _write(result, output, requests_out, windows_out, rows)
     if interrupted:
         errors.note("interrupted; the figures cover what was finished")
         return 2 if made.unsaved else 130
@@ -147,12 +154,18 @@ def _resume(
 
 
 def _write(
-    result: RunResult, output: OutputOptions, requests_out: Path | None, windows_out: Path | None
+    result: RunResult,
+    output: OutputOptions,
+    requests_out: Path | None,
+    windows_out: Path | None,
+    rows: TableWriter | None,
 ) -> None:
     put_json(result.json, output.json)
     if windows_out is not None:
         write_table(result.windows, windows_out)
-    if requests_out is not None:
+    if rows is not None:
+        rows.commit()
+    elif requests_out is not None:
         write_table(result.requests(), requests_out)
     if output.closeup_out is not None and result.closeup is not None:
         write_table(result.closeup, output.closeup_out)

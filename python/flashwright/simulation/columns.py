@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from flashwright.simulation.run_report import Report
     from flashwright.support.core import _core
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "requests_of"]
 
 
 class Columns:
@@ -66,13 +66,28 @@ class Columns:
     def requests(self) -> pa.Table | None:
         """A row for each request, where they were kept."""
         found = self.arrays["requests"]
-        return None if found is None else _described(request_table(found), self._figures)
+        return None if found is None else requests_of(found, self._figures)
 
     @functools.cached_property
     def closeup(self) -> pa.Table | None:
         """Consecutive requests, where they were asked for."""
         found = self.arrays["closeup"]
         return None if found is None else _described(_closeup_table(found), self._figures)
+
+
+def requests_of(
+    columns: Mapping[str, npt.NDArray[Any]], made_by: Mapping[str, Any] | Report
+) -> pa.Table:
+    """A row for each request, in order of completion.
+
+    Parameters
+    ----------
+    columns : mapping
+        As the core hands them over.
+    made_by : mapping
+        What made them, in the names of a report.
+    """
+    return _described(request_table(columns), made_by)
 
 
 def _table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
@@ -101,7 +116,7 @@ def _closeup_table(columns: Mapping[str, npt.NDArray[Any]]) -> pa.Table:
     return pa.table(times | {name: rows[name] for name in rest if name != "request"})
 
 
-def _described(table: pa.Table, figures: Report) -> pa.Table:
+def _described(table: pa.Table, figures: Mapping[str, Any] | Report) -> pa.Table:
     """The table with what made it in its metadata, so that a file tells by itself what was played.
 
     A stand-in for a trace says so here as it does everywhere.

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from flashwright.drive import policies
 from flashwright.errors import Interrupted, VerifyError, WorkloadError
+from flashwright.simulation.columns import requests_of
 from flashwright.simulation.results import RunResult
 from flashwright.simulation.run_options import LIMITS, TEXT, OptionKeywords, RunOptions
 from flashwright.support.arguments import check_fields, checked
 from flashwright.support.core import _core, expect_arrays
 from flashwright.support.files import write_beside, write_or_warn
-from flashwright.support.interrupts import is_command_line, raise_if_lost
+from flashwright.support.interrupts import held_back, is_command_line, raise_if_lost
 from flashwright.support.progress import Progress
 from flashwright.support.sealed import expect_code, read_sealed, seal
 from flashwright.traces.fingerprint import TraceMark
@@ -31,6 +32,7 @@ from flashwright.traces.workloads import Trace
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
 
     from flashwright.simulation.run_report import Report
 
@@ -39,6 +41,8 @@ __all__ = ["PlaySettings", "Run", "RunInterrupted", "RunSettings", "describes_op
 # A step is as long as this where the machine allows, so that Ctrl-C and progress bars feel alive.
 _STEP_S = 0.1
 _STEP_MIN = 256
+# Steps of a run whose rows are handed on are no longer than this, which bounds the rows in memory.
+_STEP_OF_ROWS = 1 << 16
 # Larger limits than this only keep numbers within 64 bits, so nobody needs to know them.
 _SHOWN_MAX = 2**20
 # A result names its trace by a digest up to this size, which takes a second.
@@ -295,6 +299,32 @@ class Run:
         trace = None if self._trace is None else self._trace.to_json()
         return seal(_KIND, self._core.save(), code=_core.source_digest, trace=trace)
 
+    def take_requests(self) -> pa.Table | None:
+        """Take the rows of the requests that completed since the last call out of the run.
+
+        What is taken no longer needs memory in the run. From the first call on, results have no rows of requests, and
+        the run can't be saved.
+
+        Returns
+        -------
+        pyarrow.Table or None
+            As :meth:`RunResult.requests` has them; None before measuring began, or where no rows are kept.
+
+        Examples
+        --------
+        >>> from flashwright import Ssd, workloads
+        >>> settings = RunSettings(requests=1000, keep_requests=True)
+        >>> run = Run.create(Ssd.named("default").toml, "empty", workloads.uniform(), settings)
+        >>> taken = []
+        >>> while not run.step(400):
+        ...     taken.append(run.take_requests().num_rows)
+        >>> taken, run.take_requests().num_rows
+        ([400, 400], 200)
+        """
+        expect_arrays()
+        taken = self._core.take_requests()
+        return None if taken is None else requests_of(taken[0], json.loads(taken[1]))
+
     def progress(self) -> Progress:
         """Where the run stands."""
         return Progress(*self._core.progress())
@@ -322,6 +352,7 @@ class Run:
         time_limit_s: float | None = None,
         checkpoint: Path | None = None,
         checkpoint_every: float | None = None,
+        on_requests: Callable[[pa.Table], None] | None = None,
         label: str | None = None,
     ) -> RunResult:
         """Play to the end, or to where it is to stop.
@@ -339,6 +370,10 @@ class Run:
         checkpoint_every : float, optional
             Save it every this many seconds too. Where that fails, as on a full disk, a warning says so, the last good
             file stays, and the run goes on; ``unsaved`` then has the reason.
+        on_requests : callable, optional
+            Gets the rows of requests as they complete, by :meth:`take_requests`, so that a run of any length needs no
+            memory for them. It is called after each step, and at the end whatever ends the run, then perhaps with no
+            row. Not together with `checkpoint`.
         label : str, optional
             What the result is called in comparisons.
 
@@ -354,12 +389,17 @@ class Run:
         if checkpoint is not None:
             self._core.expect_to_save()
         try:
-            done = self._loop(progress, stop_after, time_limit_s, checkpoint, checkpoint_every)
+            done = self._loop(
+                progress, stop_after, time_limit_s, checkpoint, checkpoint_every, on_requests
+            )
+            self._hand_on(on_requests, last=True)
         except KeyboardInterrupt:
+            self._hand_on(on_requests, last=True)
             if checkpoint is not None:
                 self.unsaved = write_or_warn(checkpoint, self._sealed(), "the run")
             raise RunInterrupted(self.result(label)) from None
         except VerifyError as error:
+            self._hand_on(on_requests, last=True)
             result = self.result(label)
             if result is None:
                 raise
@@ -387,9 +427,11 @@ class Run:
         time_limit_s: float | None,
         checkpoint: Path | None,
         checkpoint_every: float | None,
+        on_requests: Callable[[pa.Table], None] | None,
     ) -> bool:
         """Step on; true at the end of the run, false where it stops before."""
         budget, saved = _STEP_MIN, time.monotonic()
+        most = math.inf if on_requests is None else _STEP_OF_ROWS
         ends = math.inf if time_limit_s is None else saved + time_limit_s
         while True:
             if time.monotonic() >= ends and self.progress().phase == "measured":
@@ -406,10 +448,10 @@ class Run:
             if self._core.step(steps):
                 return True
             ended = time.monotonic()
+            self._hand_on(on_requests)
             # Towards the length of a step that is wanted, at most doubling.
-            budget = max(
-                _STEP_MIN, min(2 * budget, int(budget * _STEP_S / max(ended - began, 1e-6)))
-            )
+            wanted = int(budget * _STEP_S / max(ended - began, 1e-6))
+            budget = max(_STEP_MIN, int(min(2 * budget, wanted, most)))
             if progress is not None:
                 progress(self.progress())
             if (
@@ -419,6 +461,16 @@ class Run:
             ):
                 self.unsaved = write_or_warn(checkpoint, self._sealed(), "the run")
                 saved = time.monotonic()
+
+    def _hand_on(
+        self, on_requests: Callable[[pa.Table], None] | None, *, last: bool = False
+    ) -> None:
+        """Hand on the rows since the last time: all of them or, where that fails, none is seen again."""
+        if on_requests is not None:
+            with held_back():
+                rows = self.take_requests()
+                if rows is not None and (rows.num_rows > 0 or last):
+                    on_requests(rows)
 
 
 def against_alone(

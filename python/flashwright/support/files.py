@@ -31,6 +31,7 @@ __all__ = [
     "remove_left_over_part",
     "write_beside",
     "write_or_warn",
+    "writing",
 ]
 
 
@@ -96,6 +97,33 @@ def check_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say of what fails within the block that it is this file which can't be written.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    OutputError
+        In place of an ``OSError``, in one line.
+
+    Examples
+    --------
+    >>> with writing(Path("rows.csv")):
+    ...     raise OSError(28, "")
+    Traceback (most recent call last):
+    flashwright.errors.OutputError: rows.csv: can't be written: no space left on device
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: can't be written: {reason(error)}") from None
+
+
+@contextlib.contextmanager
 def write_beside(path: Path) -> Iterator[Path]:
     """Give the name of a file beside `path`, which takes its place once the block is left without an error.
 
@@ -122,25 +150,26 @@ def write_beside(path: Path) -> Iterator[Path]:
     folder = Path(tempfile.gettempdir()) if special else real.parent
     part = None
     try:
-        mode = stat.S_IMODE(real.stat().st_mode) & 0o777 if not special and real.exists() else None
-        part, lock = _begin_part(
-            folder, real.name, 0o666 if mode is None and not special else 0o600
-        )
-        try:
-            yield part
-            if special:
-                with part.open("rb") as content, path.open("wb") as target:
-                    shutil.copyfileobj(content, target)
-            else:
-                with part.open("rb") as content:
-                    if mode is not None:
-                        os.fchmod(content.fileno(), mode)
-                    os.fsync(content.fileno())
-                part.replace(real)
-        finally:
-            os.close(lock)
-    except OSError as error:
-        raise OutputError(f"{path}: can't be written: {reason(error)}") from None
+        with writing(path):
+            mode = (
+                stat.S_IMODE(real.stat().st_mode) & 0o777 if not special and real.exists() else None
+            )
+            part, lock = _begin_part(
+                folder, real.name, 0o666 if mode is None and not special else 0o600
+            )
+            try:
+                yield part
+                if special:
+                    with part.open("rb") as content, path.open("wb") as target:
+                        shutil.copyfileobj(content, target)
+                else:
+                    with part.open("rb") as content:
+                        if mode is not None:
+                            os.fchmod(content.fileno(), mode)
+                        os.fsync(content.fileno())
+                    part.replace(real)
+            finally:
+                os.close(lock)
     finally:
         if part is not None:
             with contextlib.suppress(OSError):

@@ -26,6 +26,7 @@ __all__ = [
     "end_quietly",
     "heed_while_importing",
     "heeded",
+    "held_back",
     "importing",
     "is_command_line",
     "raise_if_lost",
@@ -115,6 +116,31 @@ def heeded() -> Iterator[Heard]:
     finally:
         _heeding.remove(heard)
         _restore(before)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Have signals within the block take effect at its end, so that what it does is done whole or not at all.
+
+    Examples
+    --------
+    >>> done = []
+    >>> try:
+    ...     with held_back():
+    ...         signal.raise_signal(signal.SIGINT)
+    ...         done.append("all of it")
+    ... except KeyboardInterrupt:
+    ...     print(done)
+    ['all of it']
+    """
+    came: list[int] = []
+    before = _install(lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        _restore(before)
+        for number in came:
+            signal.raise_signal(number)
 
 
 def raise_if_lost() -> None:

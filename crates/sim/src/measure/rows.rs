@@ -65,6 +65,8 @@ pub struct Closeup {
 pub(super) struct Kept {
     pub all: Option<RequestColumns>,
     pub closeup: Option<Closeup>,
+    /// Whether rows were taken, so that `all` has only those since.
+    pub taken: bool,
     /// Tags of the requests in the selected stretch.
     tags: std::ops::Range<u64>,
     first_tag: u64,
@@ -79,6 +81,7 @@ impl Kept {
         Self {
             all: all.then(RequestColumns::default),
             closeup: closeup.map(|_| Closeup::default()),
+            taken: false,
             tags: start..start.saturating_add(count),
             first_tag,
         }
@@ -87,6 +90,13 @@ impl Kept {
     /// Finds memory for the rows of this many requests more. Those of a selected stretch are few.
     pub fn try_reserve(&mut self, more: usize) -> Result<(), TryReserveError> {
         self.all.as_mut().map_or(Ok(()), |all| all.try_reserve(more))
+    }
+
+    /// Hands over the rows since the last time, if rows are kept, and keeps none of them.
+    pub fn take(&mut self) -> Option<RequestColumns> {
+        let taken = std::mem::take(self.all.as_mut()?);
+        self.taken = true;
+        Some(taken)
     }
 
     pub fn keep(&mut self, completion: &Completion, pages: (u32, u32)) {

@@ -270,9 +270,19 @@ impl Measurement {
         }
     }
 
-    /// One row per request, if requested.
+    /// One row per request, if requested, unless some of them were taken.
     pub fn requests_kept(&self) -> Option<&RequestColumns> {
-        self.kept.as_ref()?.all.as_ref()
+        self.kept.as_ref().filter(|kept| !kept.taken)?.all.as_ref()
+    }
+
+    /// Hands over the rows since the last time, if requested, and keeps none of them.
+    pub fn take_requests(&mut self) -> Option<RequestColumns> {
+        self.kept.as_mut()?.take()
+    }
+
+    /// Whether rows were taken.
+    pub fn requests_taken(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.taken)
     }
 
     /// Rows of consecutive requests, if requested.
