@@ -1,10 +1,11 @@
 """What a copy of a small drive saves, and whether its verdicts are as right.
 
-    python experiments/settling/scaled.py [--runs 300] [--seconds 3600] [--csv FILE]
+    python experiments/settling/scaled.py [--runs 300] [--larger 8] [--seconds 3600] [--csv FILE]
 
-The drives and workloads are those of both sets of ``drives.py``, each settled under its workload, if a small drive can
-stand for the drive. Each is played with both starts by turns, and once ten times as long after a fill in order, which
-both are compared with.
+The drives and workloads are those of both sets of ``drives.py``, each settled under its workload, if a small drive
+can stand for the drive; planes have as many times the blocks of the set as `--larger` says, and as many times the
+requests are measured. Cases that FILE has already are not played again. Each is played with both starts by turns,
+and once ten times as long after a fill in order, which both are compared with.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from flashwright.errors import FlashwrightError
 from flashwright.simulation.run import Run, RunSettings
 
 TOLERANCE = 0.03
+REQUESTS = 200_000  # measured on a drive of the sets as it is
 STARTS = {"fill": "workload", "copy": "workload:scaled"}
 COLUMNS = (
     "set", "seed", "family", "victim", "utilization", "workload", "start", "verdict", "write_amplification",
@@ -33,14 +35,24 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def cases() -> Iterator[tuple[str, Case]]:
-    """Cases of both sets by turns that settle under a generated workload."""
+def cases(larger: int) -> Iterator[tuple[str, Case]]:
+    """Cases of both sets by turns that settle under a generated workload, on drives of `larger` times the blocks."""
+    blocks = "geometry.blocks-per-plane"
     seed = 0
     while True:
         seed += 1
         for name, case in (("held-out", held_out(seed, None)), ("chosen-on", chosen_on(seed))):
             if not case.is_trace:
-                yield name, replace(case, precondition="workload", requests=200_000)
+                settings = case.settings | {blocks: larger * case.settings[blocks]}
+                yield (
+                    name,
+                    replace(
+                        case,
+                        settings=settings,
+                        precondition="workload",
+                        requests=larger * REQUESTS,
+                    ),
+                )
 
 
 def play(case: Case, start: str, requests: int | None) -> tuple[dict[str, Any], float]:
@@ -133,17 +145,26 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--larger", type=int, default=1, help="times the blocks of a plane")
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--csv", type=Path, default=Path("scaled.csv"))
     given = parser.parse_args()
     until = time.monotonic() + given.seconds
     rows: list[dict[str, Any]] = []
-    with given.csv.open("w", newline="") as file:
+    if given.csv.exists():
+        with given.csv.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    played = {(row["set"], int(row["seed"])) for row in rows}
+    last = max((seed for _, seed in played), default=0)
+    with given.csv.open("a", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for name, case in cases():
+        if not rows:
+            writer.writeheader()
+        for name, case in cases(given.larger):
             if len(rows) >= 2 * given.runs or time.monotonic() > until:
                 break
+            if case.seed < last or (name, case.seed) in played:
+                continue
             try:
                 found = judged(name, case)
             except FlashwrightError:
