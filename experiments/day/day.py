@@ -173,6 +173,12 @@ def main() -> None:
         for part in parts:
             other = cost_of_other(part, given.against) if given.against else None
             found[part.name].append((cost(part, PROGRAM), other))
+        if given.json:
+            document = {
+                name: [[each and asdict(each) for each in costs] for costs in rounds]
+                for name, rounds in found.items()
+            }
+            given.json.write_text(json.dumps(document, indent=1) + "\n")
     heads = ["part", "CPU s", "wall s", "MiB"]
     heads += ["CPU s, other", "other over this"] if given.against else []
     print("| " + " | ".join(heads) + " |\n" + "| --- " * len(heads) + "|")
@@ -191,12 +197,6 @@ def main() -> None:
                 f"{statistics.median(other / one for one, other in both):.2f}" if both else "-",
             ]
         print("| " + " | ".join(cells) + " |")
-    if given.json:
-        document = {
-            name: [[each and asdict(each) for each in costs] for costs in rounds]
-            for name, rounds in found.items()
-        }
-        given.json.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":
