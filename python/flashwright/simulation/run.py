@@ -318,8 +318,8 @@ class Run:
         >>> taken = []
         >>> while not run.step(400):
         ...     taken.append(run.take_requests().num_rows)
-        >>> taken, run.take_requests().num_rows
-        ([400, 400], 200)
+        >>> sum(taken), run.take_requests().num_rows
+        (800, 200)
         """
         expect_arrays()
         taken = self._core.take_requests()
