@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from conftest import Cli, Said
-from flashwright.advice import host, short_runs
+from flashwright.advice import short_runs
 from flashwright.cli.root import COMMANDS, load
 from flashwright.drive.description import devices
 from flashwright.errors import ConfigError
@@ -142,8 +142,6 @@ def briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(short_runs, "_REQUESTS", 256)
     monkeypatch.setattr(short_runs, "_TIMES_DEPTH", 1)
     monkeypatch.setattr(short_runs, "_BYTES_MOST", 1 << 20)
-    # Past what is kept of drives that were asked in full, and not kept itself.
-    monkeypatch.setattr(host, "best_request", short_runs.best_request.__wrapped__)
 
 
 @pytest.mark.usefixtures("briefly")

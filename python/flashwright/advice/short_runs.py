@@ -7,7 +7,6 @@ in each plane.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -56,11 +55,8 @@ _Kind = Literal["read", "write"]
 _KINDS: tuple[_Kind, ...] = ("read", "write")
 
 
-@lru_cache(maxsize=64)
 def best_request(ssd: Ssd) -> Finding:
     """The least depth at which requests of each size come within 5 % of their highest rate, and the size to send.
-
-    A drive that was asked before is not played again.
 
     Parameters
     ----------
