@@ -92,26 +92,39 @@ impl Flash {
     /// for stamps, `false` for nothing.
     #[must_use]
     pub fn new(nand: Nand, logical_pages: u32, logging: bool, keeps: impl Into<Keeps>) -> Self {
-        let (pages, blocks) = (nand.geometry().pages(), nand.geometry().blocks());
         let contents = Contents::new(keeps.into(), logical_pages, nand.geometry());
+        let pages = nand.geometry().pages() as usize;
         Self {
             is_watched: contents.is_some(),
+            valid: vec![0; pages.div_ceil(64)],
+            logging,
+            contents,
+            ..Self::without_pages(nand)
+        }
+    }
+
+    /// Flash only to be asked about its layout and its blocks, over a [`Nand::without_pages`].
+    #[must_use]
+    pub fn without_pages(nand: Nand) -> Self {
+        let blocks = nand.geometry().blocks();
+        Self {
+            is_watched: false,
             owners: None,
-            valid: vec![0; (pages as usize).div_ceil(64)],
+            valid: Vec::new(),
             pages_valid: vec![0; blocks as usize],
             streams: vec![0; blocks as usize],
             slc: None,
             counters: Counters::default(),
             erases_prevented: 0,
             host_writes: 0,
-            logging,
+            logging: false,
             copies_apart: false,
             log: Vec::new(),
             next_after: 0,
             background: None,
             host_awaits: Vec::new(),
             awaits_next: 0,
-            contents,
+            contents: None,
             nand,
         }
     }

@@ -77,8 +77,20 @@ impl Nand {
     /// If a block has more than 65,535 pages, or an id in `factory_bad` or the length of an individual wear limit
     /// does not fit the geometry.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // cycles far below 2^53
     pub fn new(geometry: Geometry, order: ProgramOrder, limit: WearLimit, factory_bad: &[BlockId]) -> Self {
+        let mut nand = Self::without_pages(geometry, order, limit, factory_bad);
+        nand.spare = table(ERASED, geometry.pages() as usize);
+        nand
+    }
+
+    /// As [`Nand::new`], but only to be asked about its layout and its blocks: it has no table of pages, and a call that names a
+    /// page panics.
+    ///
+    /// # Panics
+    /// As [`Nand::new`].
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // cycles far below 2^53
+    pub fn without_pages(geometry: Geometry, order: ProgramOrder, limit: WearLimit, factory_bad: &[BlockId]) -> Self {
         assert!(geometry.pages_per_block() <= u32::from(u16::MAX), "a block has at most 65,535 pages");
         if let WearLimit::Each(limits) = &limit {
             assert_eq!(limits.len(), geometry.blocks() as usize, "one wear limit a block");
@@ -96,16 +108,7 @@ impl Nand {
                 (Some(sum as f64 / limits.len() as f64), limits.iter().copied().max().unwrap_or(0))
             }
         };
-        Self {
-            geometry,
-            order,
-            limit,
-            cycles_mean,
-            cycles_most,
-            retired: 0,
-            spare: table(ERASED, geometry.pages() as usize),
-            blocks,
-        }
+        Self { geometry, order, limit, cycles_mean, cycles_most, retired: 0, spare: Vec::new(), blocks }
     }
 
     /// The layout.

@@ -18,7 +18,7 @@ mod statistics;
 mod target;
 
 use errors::{ConfigError, TraceError, WorkloadError, guarded, interruptible, trace_error};
-use flashwright_block::{ArbiterName, BlockDevice, Nanos, Request, SECTOR_BYTES, Seed, WithReserve};
+use flashwright_block::{ArbiterName, Nanos, Request, SECTOR_BYTES, Seed, WithReserve};
 use flashwright_ftl::{
     Listed, MapCacheName, MapPrefetchName, OwnFtl, PlacementName, ScheduleName, SchemeName, VictimChoice, VictimName,
     WearName,
@@ -109,15 +109,15 @@ fn config_json(text: &str) -> PyResult<String> {
     serde_json::to_string(&config.resolved()).map_err(|error| ConfigError::new_err(error.to_string()))
 }
 
-/// Builds the drive once, to find errors that show only then; returns its logical bytes, logical pages and physical
-/// pages.
+/// Finds errors that show only when a drive is laid out; returns its logical bytes, logical pages and physical pages, which
+/// follow from the configuration.
 #[pyfunction]
 fn config_check(py: Python<'_>, text: &str) -> PyResult<(u64, u32, u64)> {
     let config = read(text, "config")?;
     guarded(py, || {
-        let ssd = Ssd::new(&config, flashwright_block::Seed(0), false)
-            .map_err(|error| ConfigError::new_err(error.to_string()))?;
-        Ok((ssd.info().capacity.0, ssd.logical_pages(), u64::from(ssd.flash().geometry().pages())))
+        Ssd::can_be_built(&config).map_err(|error| ConfigError::new_err(error.to_string()))?;
+        let (layout, logical) = (config.layout(), config.logical_pages());
+        Ok((u64::from(logical) * layout.page_size().0, logical, u64::from(layout.pages())))
     })
 }
 

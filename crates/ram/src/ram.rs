@@ -5,9 +5,9 @@ use crate::managers::{ForeignManager, Leaves, MakeManager, Manager, ManagerName,
 use crate::settings::RamSettings;
 use flashwright_block::{Nanos, RequestKind, Seed};
 use flashwright_ftl::{
-    Cause, FaultCell, Flash, Ftl, LpnRun, OpKind, OutOfSpace, Scheme, ServesRam, Violation, write_runs,
+    Cause, FaultCell, Flash, Ftl, LpnRun, MapCacheView, OpKind, OutOfSpace, Scheme, ServesRam, Violation, write_runs,
 };
-use flashwright_nand::Lpn;
+use flashwright_nand::{Geometry, Lpn};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
@@ -129,6 +129,56 @@ impl Chosen<'_> {
     }
 }
 
+/// The manager that the settings name, if any; one line if there is RAM without one.
+fn chosen_in(settings: &RamSettings) -> Result<Option<Chosen<'static>>, Vec<String>> {
+    match settings.manager {
+        Some(name) => Ok(Some(Chosen::Named(name))),
+        None if settings.size.0 == 0 => Ok(None),
+        None => Err(vec![format!(
+            "ram.size: found {} with ram.manager = \"none\"; choose a manager, such as ram.manager = \"lru\"",
+            settings.size
+        )]),
+    }
+}
+
+/// What the manager is built for, or one line for each problem.
+fn context_of(
+    chosen: &Chosen,
+    settings: &RamSettings,
+    drive: RamDrive,
+    geometry: &Geometry,
+    map_cache: Option<MapCacheView>,
+) -> Result<RamContext, Vec<String>> {
+    let RamDrive { logical_pages, read, program, seed } = drive;
+    let page_bytes = geometry.page_size().0;
+    let charged = if settings.charge_metadata { chosen.metadata_bytes() } else { 0 };
+    let context = RamContext {
+        pages: u32::try_from(settings.size.0 / (page_bytes + charged)).unwrap_or(u32::MAX),
+        page_bytes,
+        pages_per_block: geometry.pages_per_block(),
+        logical_pages,
+        map_cache,
+        read,
+        program,
+        charged: settings.charge_metadata,
+        seed,
+    };
+    if context.pages == 0 {
+        return Err(vec![format!(
+            "ram.size: found {}, which holds no page of {} B, with {}; give it RAM, such as ram.size = \"16 MiB\", or \
+             choose ram.manager = \"none\"",
+            settings.size,
+            page_bytes + charged,
+            chosen.described()
+        )]);
+    }
+    let problems = chosen.problems(settings, &context);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(context)
+}
+
 /// Bytes per page that `ram.charge-metadata` deducts under a foreign policy: as for the managers of blocks.
 const FOREIGN_METADATA_BYTES: u64 = 12;
 
@@ -175,17 +225,21 @@ impl Ram {
         scheme: &mut Scheme,
         flash: &mut Flash,
     ) -> Result<Option<Self>, Vec<String>> {
-        let Some(name) = settings.manager else {
-            return if settings.size.0 == 0 {
-                Ok(None)
-            } else {
-                Err(vec![format!(
-                    "ram.size: found {} with ram.manager = \"none\"; choose a manager, such as ram.manager = \"lru\"",
-                    settings.size
-                )])
-            };
+        match chosen_in(settings)? {
+            Some(chosen) => Self::under(&chosen, settings, drive, scheme, flash).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// What [`Ram::new`] would refuse over a translation layer without a cached mapping table, which needs none to be built: one
+    /// line for each problem.
+    #[must_use]
+    pub fn problems(settings: &RamSettings, drive: RamDrive, geometry: &Geometry) -> Vec<String> {
+        let context = match chosen_in(settings) {
+            Ok(Some(chosen)) => context_of(&chosen, settings, drive, geometry, None).map(|_| ()),
+            other => other.map(|_| ()),
         };
-        Self::under(&Chosen::Named(name), settings, drive, scheme, flash).map(Some)
+        context.err().unwrap_or_default()
     }
 
     /// As [`Ram::new`], with a manager from outside instead of the one that the settings name. It reports in `fault`
@@ -211,33 +265,7 @@ impl Ram {
         scheme: &mut Scheme,
         flash: &mut Flash,
     ) -> Result<Self, Vec<String>> {
-        let RamDrive { logical_pages, read, program, seed } = drive;
-        let page_bytes = flash.geometry().page_size().0;
-        let charged = if settings.charge_metadata { chosen.metadata_bytes() } else { 0 };
-        let context = RamContext {
-            pages: u32::try_from(settings.size.0 / (page_bytes + charged)).unwrap_or(u32::MAX),
-            page_bytes,
-            pages_per_block: flash.geometry().pages_per_block(),
-            logical_pages,
-            map_cache: scheme.map_cache(),
-            read,
-            program,
-            charged: settings.charge_metadata,
-            seed,
-        };
-        if context.pages == 0 {
-            return Err(vec![format!(
-                "ram.size: found {}, which holds no page of {} B, with {}; give it RAM, such as ram.size = \"16 MiB\", or \
-                 choose ram.manager = \"none\"",
-                settings.size,
-                page_bytes + charged,
-                chosen.described()
-            )]);
-        }
-        let problems = chosen.problems(settings, &context);
-        if !problems.is_empty() {
-            return Err(problems);
-        }
+        let context = context_of(chosen, settings, drive, flash.geometry(), scheme.map_cache())?;
         let manager = chosen.build(settings, context);
         scheme.watch(manager.watch(), flash);
         if let Some(entries) = manager.map_entries() {
@@ -248,7 +276,7 @@ impl Ram {
             power_protected: settings.power_protected,
             desk: Desk {
                 pages_per_block: context.pages_per_block,
-                logical_pages,
+                logical_pages: context.logical_pages,
                 figures: RamFigures::default(),
                 soon: Soon::default(),
                 out: Destage::default(),

@@ -908,6 +908,44 @@ fn a_drive_that_is_built_can_be_filled() {
     });
 }
 
+/// Whether a drive can be built is found out without its tables of pages, in the words in which building it says so; and its
+/// sizes follow from its configuration.
+#[test]
+fn what_speaks_against_a_drive_is_found_without_building_it() {
+    let (mut built, mut refused) = (0, 0);
+    for (number, case) in Case::all().into_iter().enumerate() {
+        let mut rng = Seed(number as u64).stream("checked");
+        for _ in 0..4 {
+            let mut more = odds_and_ends(&mut rng);
+            more.extend([
+                "capacity.logical=\"0 B\"".to_owned(),
+                format!("capacity.utilization={}", f64::from(30 + draw(&mut rng, 70)) / 100.0),
+                format!("wear.factory-bad={}", pick(&mut rng, &["0.0", "0.1", "0.25"])),
+                format!("ram.size=\"{} B\"", pick(&mut rng, &["0", "1000", "20000", "200000"])),
+            ]);
+            let shapes = shapes();
+            let shape: &Vec<String> = pick(&mut rng, &shapes);
+            let more: Vec<&str> = more.iter().map(String::as_str).collect();
+            let Ok(config) = case.over(shape, &[]).with_settings(&more) else { continue };
+            let found = Ssd::can_be_built(&config).map_err(|error| error.to_string());
+            match Ssd::new(&config, Seed(0), false) {
+                Ok(ssd) => {
+                    built += 1;
+                    assert_eq!(found, Ok(()), "{more:?}");
+                    let (layout, logical) = (config.layout(), config.logical_pages());
+                    assert_eq!((ssd.logical_pages(), ssd.flash().geometry().pages()), (logical, layout.pages()));
+                    assert_eq!(ssd.info().capacity.0, u64::from(logical) * layout.page_size().0);
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert_eq!(found, Err(error.to_string()), "{more:?}");
+                }
+            }
+        }
+    }
+    assert!(built > 50 && refused > 50, "{built} built, {refused} refused");
+}
+
 /// A scheme without wear levelling refuses it and names the schemes that have it.
 #[test]
 fn schemes_without_wear_levelling_refuse_a_policy_in_a_line() {

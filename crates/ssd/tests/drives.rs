@@ -6,7 +6,7 @@ use crate::common::{draw, rng};
 use flashwright_block::{BlockDevice, Bytes, Completion, Nanos, Request, RequestKind, Seed, below, chance};
 use flashwright_ftl::LpnRun;
 use flashwright_nand::Lpn;
-use flashwright_ssd::{Controller, DriveConfig, Ssd, bundled};
+use flashwright_ssd::{Controller, DriveConfig, Ssd, bundled, bundled_devices};
 
 type Drive = Controller<Ssd>;
 
@@ -286,5 +286,19 @@ fn sixty_four_kib_and_eight_outstanding_reach_the_peak() {
         let (single, optimum, peak) = (rate(1, 4), rate(8, 64), rate(32, 256));
         println!("{name}: 4 KiB x 1 {single:.0}, 64 KiB x 8 {optimum:.0}, 256 KiB x 32 {peak:.0} MB/s");
         assert!(optimum > 0.9 * peak && single < 0.3 * peak, "{name}");
+    }
+}
+
+/// Sizes follow from the configuration, zones, superblocks, caches and translation pages included; and nothing has to be built to
+/// find that a bundled drive can be.
+#[test]
+fn bundled_drives_have_the_sizes_that_their_configurations_say() {
+    for device in bundled_devices() {
+        let config = bundled(device.name).unwrap();
+        Ssd::can_be_built(&config).unwrap();
+        let ssd = Ssd::new(&config, Seed(0), false).unwrap();
+        let (layout, logical) = (config.layout(), config.logical_pages());
+        assert_eq!((ssd.logical_pages(), ssd.flash().geometry().pages()), (logical, layout.pages()), "{}", device.name);
+        assert_eq!(ssd.info().capacity.0, u64::from(logical) * layout.page_size().0, "{}", device.name);
     }
 }

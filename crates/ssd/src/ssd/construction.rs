@@ -64,6 +64,41 @@ impl Ssd {
         Self::with_policies(config, seed, keeps, &Policies::default())
     }
 
+    /// Finds out whether a drive can be built, without its tables of pages, which take most of a drive's memory. Only what power
+    /// may be cut from, and RAM that shares its room with a cached map, has to be built whole for that.
+    ///
+    /// ```
+    /// # use flashwright_ssd::{DriveConfig, Ssd};
+    /// let drive = DriveConfig::default();
+    /// assert!(Ssd::can_be_built(&drive).is_ok());
+    /// let without_room = drive.with_settings(&["ram.manager=\"lru\"", "ram.size=\"1 B\""])?;
+    /// assert!(Ssd::can_be_built(&without_room).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Ssd::new`].
+    pub fn can_be_built(config: &DriveConfig) -> Result<(), SsdError> {
+        let with_map_cache = config.ram.manager.is_some() && config.ftl.scheme.caches_map();
+        if config.recovery.can_mount() || with_map_cache {
+            return Self::new(config, Seed(0), false).map(drop);
+        }
+        let fail = |problems| Err(ConfigError { source_name: config.name.clone(), problems }.into());
+        if let Some(problem) = crate::memory::problem(config, Keeps::Nothing) {
+            return fail(vec![problem]);
+        }
+        let (geometry, seed, policies) = (config.layout(), Seed(0), Policies::default());
+        let (order, limit) = (config.geometry.program_order, crate::budgets::of_drive(config, seed));
+        let nand = Nand::without_pages(geometry, order, limit, &factory_bad(config, &geometry, seed));
+        let mut flash = Flash::without_pages(nand);
+        let context = Self::scheme_context(config, seed, &policies);
+        let mut problems = crate::laid_out::problems(config, &context, &mut flash, &policies);
+        if problems.is_empty() {
+            problems = unkeyed(Ram::problems(&config.ram, Self::ram_drive(config, seed), &geometry));
+        }
+        if problems.is_empty() { Ok(()) } else { fail(problems) }
+    }
+
     /// As [`Ssd::new`] with policies from outside. When one of them can't go on, every later request fails with
     /// [`IoError::Policy`].
     ///
@@ -109,9 +144,8 @@ impl Ssd {
         let cautions = config.ftl.scheme.cautions(&context, &flash);
         let reserve = config.ftl.scheme.reserve(&context, &flash);
         let mut scheme = config.ftl.scheme.build(&context, &mut flash);
-        let ram = Self::build_ram(config, seed, policies, &mut scheme, &mut flash).map_err(|problems| {
-            fail(problems.into_iter().map(|what| SettingError { key: String::new(), what }).collect())
-        })?;
+        let ram = Self::build_ram(config, seed, policies, &mut scheme, &mut flash)
+            .map_err(|problems| fail(unkeyed(problems)))?;
         let power = can_mount.then(|| Power::new(config, &mut flash));
         let ahead = BackgroundCleaning::new(config, context.schedule_rules(), geometry.planes());
         let is_bare = config.errors.law == ErrorLaw::None
@@ -172,6 +206,12 @@ impl Ssd {
         }
     }
 
+    /// What the RAM is built for.
+    fn ram_drive(config: &DriveConfig, seed: Seed) -> RamDrive {
+        let logical_pages = config.logical_pages();
+        RamDrive { logical_pages, read: config.timing.read, program: config.timing.program, seed }
+    }
+
     /// The RAM before the translation layer.
     pub(crate) fn build_ram(
         config: &DriveConfig,
@@ -180,8 +220,7 @@ impl Ssd {
         scheme: &mut Scheme,
         flash: &mut Flash,
     ) -> Result<Option<Ram>, Vec<String>> {
-        let logical_pages = config.logical_pages();
-        let drive = RamDrive { logical_pages, read: config.timing.read, program: config.timing.program, seed };
+        let drive = Self::ram_drive(config, seed);
         match policies.manager.as_deref() {
             None => Ram::new(&config.ram, drive, scheme, flash),
             Some(maker) => Ram::with_foreign(maker, &policies.ftl.fault, &config.ram, drive, scheme, flash).map(Some),
@@ -199,6 +238,11 @@ impl Path {
             _ => Self::Whole,
         }
     }
+}
+
+/// Problems that name their settings in their text.
+fn unkeyed(problems: Vec<String>) -> Vec<SettingError> {
+    problems.into_iter().map(|what| SettingError { key: String::new(), what }).collect()
 }
 
 /// Blocks that are bad since the factory, drawn without replacement.
