@@ -115,11 +115,24 @@ def test_paths_in_architecture_exist() -> None:
     assert missing == []
 
 
-def test_the_files_of_the_ways_to_extend_exist() -> None:
-    rows = re.findall(r"`([\w/]+?)/(?:KIND/)?NAME\.(rs|py)`", page(ROOT / "CONTRIBUTING.md"))
-    assert len(rows) == 11
-    for folder, _ in rows:
-        assert (ROOT / folder).is_dir(), folder
+def test_files_that_any_page_names_exist() -> None:
+    pages = [path for path in sorted(ROOT.rglob("*.md")) if not {".venv", "target"} & {*path.parts}]
+    named = {
+        (path, name.replace("KIND", "*").replace("NAME", "*"))
+        for path in pages
+        if path.name != "CHANGELOG.md"  # it names what was there
+        for name in re.findall(
+            r"(?<![\w./-])(?:crates|docs|examples|experiments|papers|python|tests|tools)/[\w./-]+\.(?:rs|py|toml|json|md|csv|svg)\b",
+            page(path),
+        )
+    }
+    assert len(named) > 100
+    missing = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path, name in sorted(named)
+        if not any(ROOT.glob(name)) and not any(path.parent.glob(name))
+    ]
+    assert missing == []
 
 
 def test_a_citation_has_the_version_of_the_program() -> None:
