@@ -382,6 +382,7 @@ def test_a_trace_becomes(tmp_path: Path) -> None:
         "--json": "scenario-1-flow-1.json",
     }
     assert "there nanoseconds, whatever it says" in said_of(found, "Time_Unit")[0]
+    assert "here one mean gap of the trace after it" in said_of(found, "Relay_Count")[0]
 
 
 def test_what_only_reads_is_not_played_in_advance(tmp_path: Path) -> None:

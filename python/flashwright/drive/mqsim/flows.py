@@ -294,7 +294,14 @@ def _executed(v: Values) -> Iterator[Outcome]:
 
 
 def _relay(v: Values) -> Iterator[Outcome]:
-    yield Option("--repeat", str(v.whole("Relay_Count")))
+    passes = v.whole("Relay_Count")
+    yield Option("--repeat", str(passes))
+    if passes > 1:
+        yield v.near(
+            "Relay_Count",
+            there="a pass begins as long after the one before as the time of its first request says",
+            here="one mean gap of the trace after it",
+        )
 
 
 def _unit(v: Values) -> Iterator[Outcome]:
@@ -438,8 +445,8 @@ _TRACE = (
         _executed,
     ),
     Element(
-        *("Relay_Count", Whole(1, 2**31), None, Fate.SAME, "`--repeat`"),
-        "As it is.",
+        *("Relay_Count", Whole(1, 2**31), None, Fate.NEAR, "`--repeat`"),
+        "As it is. Before each pass MQSim waits for as long as the time of its first request says.",
         _relay,
     ),
     Element(
