@@ -472,14 +472,13 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
         if self.ready.is_empty() {
             self.run(until)?;
         }
-        match self.ready.front_mut() {
-            Some(next) if next.end <= until => {
-                std::mem::swap(completion, next);
-                self.ready.pop_front();
-                Ok(true)
-            }
-            _ => Ok(false),
+        if self.ready.front().is_some_and(|next| next.end <= until)
+            && let Some(next) = self.ready.pop_front()
+        {
+            *completion = next;
+            return Ok(true);
         }
+        Ok(false)
     }
 
     #[inline]

@@ -48,6 +48,9 @@ pub(crate) struct DecayingMean {
     pub mean: u64,
 }
 
+/// Where the weights of samples end: 7/8 of it and 256/8 more are the same, rounded down.
+const SAMPLES_MAX: u64 = 249;
+
 impl DecayingMean {
     /// Whether there is a sample.
     pub fn is_known(&self) -> bool {
@@ -60,10 +63,13 @@ impl DecayingMean {
     }
 
     /// Adds a sample.
+    #[inline]
     pub fn add(&mut self, sample: u64) {
         self.samples = (7 * self.samples + 256) / 8;
         self.total = (7 * self.total + 256 * sample) / 8;
-        self.mean = (self.total + self.samples / 2) / self.samples;
+        let rounded = self.total + self.samples / 2;
+        // After some samples their number stays, and a division by a constant is a multiplication.
+        self.mean = if self.samples == SAMPLES_MAX { rounded / SAMPLES_MAX } else { rounded / self.samples };
     }
 }
 

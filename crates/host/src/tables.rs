@@ -50,11 +50,14 @@ impl InFlight {
     }
 }
 
+/// Buckets for each request, so that few have two, which the processor would predict badly.
+const SPARSE: usize = 16;
+
 /// At most one request for each key. The chains of the buckets link entries by request number, so nothing is allocated
 /// once the largest number of requests has been queued.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ByKey {
-    /// First request of each bucket; their number is a power of two, at least twice the number of entries.
+    /// First request of each bucket; their number is a power of two, at least half of `SPARSE` times that of entries.
     buckets: Vec<u32>,
     /// Key and next of the bucket, by number.
     entries: Vec<(u64, u32)>,
@@ -88,8 +91,10 @@ impl ByKey {
         if self.entries.len() <= id.0 as usize {
             self.grow(id);
         }
-        self.take(key, None);
         let bucket = self.bucket(key);
+        if self.buckets[bucket] != NONE {
+            self.take(bucket, key, None);
+        }
         self.entries[id.0 as usize] = (key, self.buckets[bucket]);
         self.buckets[bucket] = id.0;
     }
@@ -97,13 +102,19 @@ impl ByKey {
     /// Removes a request if it has this key.
     #[inline]
     pub fn remove(&mut self, key: u64, id: Id) {
-        self.take(key, Some(id));
+        let bucket = self.bucket(key);
+        let (other, next) = self.entries[id.0 as usize];
+        if self.buckets[bucket] == id.0 && other == key {
+            self.buckets[bucket] = next;
+        } else {
+            self.take(bucket, key, Some(id));
+        }
     }
 
-    /// Removes the request with this key; if a request is given, only if it is that one.
-    #[inline]
-    fn take(&mut self, key: u64, only: Option<Id>) {
-        let bucket = self.bucket(key);
+    /// Removes the request of a bucket with this key; if a request is given, only if it is that one.
+    #[cold]
+    #[inline(never)]
+    fn take(&mut self, bucket: usize, key: u64, only: Option<Id>) {
         let (mut before, mut at) = (NONE, self.buckets[bucket]);
         while at != NONE {
             let (other, next) = self.entries[at as usize];
@@ -124,10 +135,10 @@ impl ByKey {
     #[cold]
     fn grow(&mut self, id: Id) {
         self.entries.resize(id.0 as usize + 1, (0, NONE));
-        if self.buckets.len() >= 2 * self.entries.len() {
+        if self.buckets.len() >= SPARSE / 2 * self.entries.len() {
             return;
         }
-        let wanted = self.entries.len().next_power_of_two().max(16) * 4;
+        let wanted = self.entries.len().next_power_of_two().max(16) * SPARSE;
         let old = std::mem::replace(&mut self.buckets, vec![NONE; wanted]);
         for mut at in old {
             while at != NONE {
