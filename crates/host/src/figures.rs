@@ -123,8 +123,9 @@ impl LayerFigures {
             (yardstick.page, &mut counts.aligned_at_start, &mut counts.aligned_at_both_ends)
         {
             // Nearly all sizes are powers of two, and a division takes as long as all the rest of this.
-            let is_multiple =
-                |sector: u64| if page.is_power_of_two() { sector & (page - 1) == 0 } else { sector.is_multiple_of(page) };
+            let is_multiple = |sector: u64| {
+                if page.is_power_of_two() { sector & (page - 1) == 0 } else { sector.is_multiple_of(page) }
+            };
             let aligned = is_multiple(queued.first_sector);
             *start += u64::from(aligned);
             *both += u64::from(aligned & is_multiple(queued.end_sector));

@@ -17,13 +17,23 @@ pub(crate) struct ProcessIndex {
 
 impl ProcessIndex {
     /// The index of a process, if it has one.
+    #[inline]
     pub fn get(&self, process: u32) -> usize {
         let at = if process < SMALL { self.small[process as usize] } else { self.other[&process] };
         at as usize
     }
 
     /// The index of a process; a new process gets `fresh`.
+    #[inline]
     pub fn get_or(&mut self, process: u32, fresh: usize) -> usize {
+        match self.small.get(process as usize) {
+            Some(at) if *at != NONE => *at as usize,
+            _ => self.find_or(process, fresh),
+        }
+    }
+
+    #[inline(never)]
+    fn find_or(&mut self, process: u32, fresh: usize) -> usize {
         let place = if process < SMALL {
             if self.small.len() <= process as usize {
                 self.small.resize(process as usize + 1, NONE);

@@ -347,45 +347,57 @@ impl SortTree {
         self.least_ids.insert(at, least.1);
     }
 
-    /// Splits a full block.
-    #[cold]
+    /// Makes the first block or splits a full one; returns the position of the block for a request.
     #[inline(never)]
-    fn split(&mut self, at: usize) {
-        let upper = self.blocks[self.order[at] as usize].split();
-        self.place(at + 1, (upper.sectors[0], upper.ids[0]), upper);
+    fn make_room(&mut self, at: usize, sector: u64, id: u32) -> usize {
+        let Some(block) = self.order.get(at).map(|block| &mut self.blocks[*block as usize]) else {
+            self.place(0, (0, 0), Block::default());
+            return 0;
+        };
+        let upper = block.split();
+        let least = (upper.sectors[0], upper.ids[0]);
+        self.place(at + 1, least, upper);
+        at + usize::from(least <= (sector, id))
     }
 
     /// Adds a request that begins at `first_sector`.
     #[inline]
     pub fn insert(&mut self, first_sector: u64, id: Id) {
         debug_assert!(first_sector < EMPTY, "a sector has at most 63 bits");
+        let mut at = self.block_of(first_sector, id.0);
+        if let Some(block) = self.order.get(at).map(|block| &mut self.blocks[*block as usize])
+            && block.len() < BLOCK
+        {
+            let rank = block.rank(first_sector, id.0);
+            block.insert(rank, first_sector, id.0);
+            self.near.1 += usize::from((at == self.near.0) & (rank < self.near.1));
+        } else {
+            at = self.make_room(at, first_sector, id.0);
+            let block = &mut self.blocks[self.order[at] as usize];
+            let rank = block.rank(first_sector, id.0);
+            block.insert(rank, first_sector, id.0);
+        }
         self.len += 1;
-        if self.order.is_empty() {
-            self.place(0, (0, 0), Block::default());
-        }
-        let (mut at, mut rank) = self.seek(first_sector, id.0);
-        if self.blocks[self.order[at] as usize].len() == BLOCK {
-            self.split(at);
-            if rank > BLOCK / 2 {
-                (at, rank) = (at + 1, rank - BLOCK / 2);
-            }
-        }
-        self.blocks[self.order[at] as usize].insert(rank, first_sector, id.0);
-        self.near.1 += usize::from(at == self.near.0 && rank < self.near.1);
     }
 
     /// Removes a request that was added with this first sector; returns the next one.
     #[inline]
     pub fn remove(&mut self, first_sector: u64, id: Id) -> Option<Id> {
-        let is_near = self.block(self.near.0).and_then(|block| block.id(self.near.1)) == Some(id);
-        let (at, rank) = if is_near { self.near } else { self.seek(first_sector, id.0) };
+        let mut position = self.near;
+        if self.block(position.0).and_then(|block| block.id(position.1)) != Some(id) {
+            position = self.seek(first_sector, id.0);
+            self.near = position;
+        }
+        let (at, rank) = position;
         let block = &mut self.blocks[self.order[at] as usize];
         debug_assert!(block.id(rank) == Some(id) && block.sectors[block.place(rank)] == first_sector, "it is a member");
         block.remove(rank);
-        let is_empty = block.len == 0;
         self.len -= 1;
-        self.near = (at, rank);
-        let after = self.at(self.near);
+        if rank < block.len() {
+            return block.id(rank);
+        }
+        let is_empty = block.len == 0;
+        let after = self.block(at + 1).and_then(|block| block.id(0));
         if is_empty && self.order.len() > 1 {
             self.close(at);
         }
@@ -393,7 +405,6 @@ impl SortTree {
     }
 
     /// Takes out a block without members.
-    #[cold]
     #[inline(never)]
     fn close(&mut self, at: usize) {
         self.spare.push(self.order.remove(at));

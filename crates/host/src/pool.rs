@@ -101,16 +101,26 @@ struct Live {
     reads: bool,
 }
 
+impl Live {
+    /// Where a [`Count`] has its kind.
+    #[inline(always)]
+    fn half(&self) -> u32 {
+        16 * u32::from(!self.reads)
+    }
+}
+
 /// The requests of the regions that share a count.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Count {
-    /// Reads, and requests that change something. A saturated count stays saturated, which costs only time.
-    kinds: [u16; 2],
+    /// Reads in the lower half, requests that change something in the upper. One number, since the kind of a request is
+    /// unpredictable and so is no branch. A saturated half stays saturated, which costs only time.
+    kinds: u32,
     /// The lower half of the region's number, if all of them are in one; else, or if it has that number, `MIXED`.
     region: u32,
 }
 
 const MIXED: u32 = u32::MAX;
+const READS: u32 = 0xFFFF;
 
 /// The lower half of the number of a region.
 #[inline(always)]
@@ -120,22 +130,22 @@ fn low(region: u64) -> u32 {
 }
 
 impl Count {
+    /// Counts one more request of the kinds that begin at bit `half`.
     #[inline(always)]
-    fn add(&mut self, list: usize, region: u64) {
-        let fresh = (self.kinds[0] | self.kinds[1]) == 0;
-        self.region = if fresh | (self.region == low(region)) { low(region) } else { MIXED };
-        self.kinds[list] = self.kinds[list].saturating_add(1);
+    fn add(&mut self, half: u32, region: u64) {
+        self.region = if (self.kinds == 0) | (self.region == low(region)) { low(region) } else { MIXED };
+        self.kinds += u32::from((self.kinds >> half) & READS != READS) << half;
     }
 
     #[inline(always)]
-    fn take(&mut self, list: usize) {
-        self.kinds[list] -= u16::from(self.kinds[list] != u16::MAX);
+    fn take(&mut self, half: u32) {
+        self.kinds -= u32::from((self.kinds >> half) & READS != READS) << half;
     }
 
-    /// Whether a request in this region may conflict; computed without a branch, because kinds are unpredictable.
+    /// Whether a request in this region may conflict with one of these kinds.
     #[inline(always)]
-    fn may_conflict(&self, with_reads: u16, region: u64) -> bool {
-        ((self.kinds[1] | (self.kinds[0] & with_reads)) > 0) & ((self.region == low(region)) | (self.region == MIXED))
+    fn may_conflict(&self, kinds: u32, region: u64) -> bool {
+        ((self.kinds & kinds) > 0) & ((self.region == low(region)) | (self.region == MIXED))
     }
 }
 
@@ -185,14 +195,14 @@ impl Counts {
     }
 
     #[inline(always)]
-    fn may_conflict(&self, sectors: (u64, u64), with_reads: u16) -> bool {
+    fn may_conflict(&self, sectors: (u64, u64), kinds: u32) -> bool {
         let (first, last) = self.span(sectors);
         if last - first >= REGIONS_LOOKED_AT {
             return true;
         }
         let mut region = first;
         loop {
-            if self.counts[self.place(region)].may_conflict(with_reads, region) {
+            if self.counts[self.place(region)].may_conflict(kinds, region) {
                 return true;
             }
             if region == last {
@@ -230,24 +240,24 @@ impl Regions {
 
     #[inline(always)]
     fn add(&mut self, live: &Live) {
-        let (list, sectors) = (usize::from(!live.reads), (live.first_sector, live.end_sector));
-        if !self.short.change(sectors, |count, region| count.add(list, region)) {
-            if self.wide.change(sectors, |count, region| count.add(list, region)) {
+        let (half, sectors) = (live.half(), (live.first_sector, live.end_sector));
+        if !self.short.change(sectors, |count, region| count.add(half, region)) {
+            if self.wide.change(sectors, |count, region| count.add(half, region)) {
                 self.wide_live += 1;
             } else {
-                self.long[list] += 1;
+                self.long[usize::from(!live.reads)] += 1;
             }
         }
     }
 
     #[inline(always)]
     fn take(&mut self, live: &Live) {
-        let (list, sectors) = (usize::from(!live.reads), (live.first_sector, live.end_sector));
-        if !self.short.change(sectors, |count, _| count.take(list)) {
-            if self.wide.change(sectors, |count, _| count.take(list)) {
+        let (half, sectors) = (live.half(), (live.first_sector, live.end_sector));
+        if !self.short.change(sectors, |count, _| count.take(half)) {
+            if self.wide.change(sectors, |count, _| count.take(half)) {
                 self.wide_live -= 1;
             } else {
-                self.long[list] -= 1;
+                self.long[usize::from(!live.reads)] -= 1;
             }
         }
     }
@@ -256,17 +266,18 @@ impl Regions {
     #[inline(always)]
     fn may_conflict(&self, live: &Live) -> bool {
         // Reads conflict only with changes.
-        let with_reads = u16::from(live.reads).wrapping_sub(1);
+        let kinds = !(READS * u32::from(live.reads));
         let sectors = (live.first_sector, live.end_sector);
         if (self.wide_live | self.long[0] | self.long[1]) > 0 {
             let [reads, changes] = self.long;
-            if changes + reads * u32::from(with_reads & 1) > 0
-                || (self.wide_live > 0 && self.wide.may_conflict(sectors, with_reads))
+            if changes > 0
+                || (reads > 0 && !live.reads)
+                || (self.wide_live > 0 && self.wide.may_conflict(sectors, kinds))
             {
                 return true;
             }
         }
-        self.short.may_conflict(sectors, with_reads)
+        self.short.may_conflict(sectors, kinds)
     }
 }
 
@@ -440,6 +451,7 @@ impl Pool {
         }
     }
 
+    #[inline(always)]
     fn link(&mut self, host: u32) -> u32 {
         let link = Link { host, next: NONE };
         match self.free_links.pop() {
@@ -454,6 +466,7 @@ impl Pool {
         }
     }
 
+    #[inline(always)]
     fn place(&mut self, queued: Queued) -> Id {
         Id(match self.free_queued.pop() {
             Some(at) => {
@@ -531,8 +544,7 @@ impl Pool {
 
     #[inline(never)]
     fn find_conflict(&mut self, live: &Live) -> Option<u32> {
-        let overlaps =
-            |other: &Live| (other.first_sector < live.end_sector) & (live.first_sector < other.end_sector);
+        let overlaps = |other: &Live| (other.first_sector < live.end_sector) & (live.first_sector < other.end_sector);
         // Overlaps are rare, so several requests are compared per branch.
         let mut newest: Option<(u64, usize)> = None;
         for (at, several) in self.live.chunks(8).enumerate() {
