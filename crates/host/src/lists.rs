@@ -503,6 +503,13 @@ mod tests {
 
     #[test]
     fn a_sort_tree_of_many_blocks_finds_what_a_set_finds() {
+        // Few sectors have many requests each, which fill several blocks.
+        for sectors in [2_000, 3] {
+            finds_what_a_set_finds(sectors);
+        }
+    }
+
+    fn finds_what_a_set_finds(sectors: u64) {
         use flashwright_block::{Seed, below, chance};
         use std::collections::BTreeSet;
         let mut rng = Seed(1).stream("lists");
@@ -513,7 +520,7 @@ mod tests {
             // Waves: the tree grows to some hundreds of requests, then shrinks to none, sometimes from its lower end.
             let growing = step / 3_000 % 2 == 0;
             if growing == chance(&mut rng, 0.8) {
-                let sector = below(&mut rng, 2_000);
+                let sector = below(&mut rng, sectors);
                 let id = free.pop().expect("a wave is no longer");
                 set.insert((sector, id));
                 tree.insert(sector, Id(id));
@@ -527,7 +534,8 @@ mod tests {
                 assert_eq!(tree.after(gone.0, Id(gone.1)), after);
                 left_at = gone.0;
             }
-            let sector = if step % 2 == 0 { left_at + below(&mut rng, 3) } else { below(&mut rng, 2_100) };
+            let sector =
+                if step % 2 == 0 { left_at + below(&mut rng, 3) } else { below(&mut rng, sectors + sectors / 20 + 1) };
             let at_or_after = set.range((sector, 0)..).next().map(|(_, id)| Id(*id));
             let before = set.range(..(sector, 0)).next_back().map(|(_, id)| Id(*id));
             assert_eq!((tree.before(sector), tree.at_or_after(sector)), (before, at_or_after));

@@ -688,3 +688,48 @@ impl Pool {
 fn at(len: usize) -> u32 {
     u32::try_from(len - 1).expect("fewer than 2^32 requests wait")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::{Seed, below, chance};
+
+    /// Regions share counts, short requests stand beside long ones, and numbers are used again.
+    #[test]
+    fn the_newest_overlapping_request_is_found() {
+        let mut rng = Seed(3).stream("pool");
+        let (mut pool, mut live, mut found) = (Pool::new(true), Vec::<(u32, u64, Request)>::new(), [0; 2]);
+        for tag in 0..60_000 {
+            let most = if tag % 20_000 < 10_000 { 40 } else { 400 };
+            while live.len() >= most {
+                let at = usize::try_from(below(&mut rng, live.len() as u64)).expect("few");
+                let (gone, ..) = live.swap_remove(at);
+                pool.retire(gone);
+                pool.free_hosts.push(gone);
+            }
+            let near = (!live.is_empty() && chance(&mut rng, 0.3))
+                .then(|| live[usize::try_from(below(&mut rng, live.len() as u64)).expect("few")].2.first_sector);
+            // Some regions differ in the upper half of their numbers only.
+            let first_sector = match near {
+                None => below(&mut rng, 1 << 36),
+                Some(near) => (near + below(&mut rng, 24)) ^ (u64::from(chance(&mut rng, 0.3)) << 40),
+            };
+            let most = [8, 8, 8, 600, 100_000][usize::try_from(tag % if tag < 30_000 { 3 } else { 5 }).expect("few")];
+            let sectors = u32::try_from(1 + below(&mut rng, most)).expect("short");
+            let kind = if chance(&mut rng, 0.5) { RequestKind::Read } else { RequestKind::Write };
+            let request = Request { first_sector, sectors, kind, ..Request::default() };
+            let overlaps = |(_, _, other): &&(u32, u64, Request)| {
+                other.first_sector < request.end_sector()
+                    && first_sector < other.end_sector()
+                    && (kind, other.kind) != (RequestKind::Read, RequestKind::Read)
+            };
+            let newest = live.iter().filter(overlaps).max_by_key(|(_, tag, _)| *tag).map(|(host, ..)| *host);
+            let host = pool.arrives(request, tag);
+            assert_eq!(pool.admit(host), newest, "request {tag}");
+            assert!(newest.is_none_or(|newest| pool.is_waited_for(newest)));
+            found[usize::from(newest.is_some())] += 1;
+            live.push((host, tag, request));
+        }
+        assert!(found[0] > 2_000 && found[1] > 2_000, "{found:?}");
+    }
+}
