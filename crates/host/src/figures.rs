@@ -122,9 +122,13 @@ impl LayerFigures {
         if let (Some(page), Some(start), Some(both)) =
             (yardstick.page, &mut counts.aligned_at_start, &mut counts.aligned_at_both_ends)
         {
-            let aligned = queued.first_sector.is_multiple_of(page);
+            // Nearly all sizes are powers of two, and a division takes as long as all the rest of this.
+            let is_multiple = |sector: u64| {
+                if page.is_power_of_two() { sector & (page - 1) == 0 } else { sector.is_multiple_of(page) }
+            };
+            let aligned = is_multiple(queued.first_sector);
             *start += u64::from(aligned);
-            *both += u64::from(aligned & queued.end_sector.is_multiple_of(page));
+            *both += u64::from(aligned & is_multiple(queued.end_sector));
         }
         if let (Some(buffer), Some(within), Some(above)) = (buffer, &mut counts.within_buffer, &mut counts.above_buffer)
         {

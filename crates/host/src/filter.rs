@@ -269,9 +269,17 @@ impl<D: BlockDevice> Filter<D> {
     }
 
     /// Dispatches the requests that may go now.
+    #[inline(always)]
     fn pump(&mut self) {
+        let is_full = self.in_flight >= self.rules.depth && self.plugged_until.is_none();
+        if self.queued > 0 && !is_full {
+            self.dispatch();
+        }
+    }
+
+    fn dispatch(&mut self) {
         let now = self.inner.now();
-        if self.queued == 0 || self.plugged_until.is_some_and(|until| now < until) {
+        if self.plugged_until.is_some_and(|until| now < until) {
             return;
         }
         self.plugged_until = None;
@@ -357,10 +365,14 @@ impl<D: BlockDevice> Filter<D> {
     }
 
     /// Requests that waited for those in `freed` may go, or have to wait for another one.
+    #[inline(always)]
     fn release(&mut self, now: Nanos) {
-        if self.freed.is_empty() {
-            return;
+        if !self.freed.is_empty() {
+            self.release_held(now);
         }
+    }
+
+    fn release_held(&mut self, now: Nanos) {
         let mut at = 0;
         while at < self.held.len() {
             let Held { host, blocker } = self.held[at];
@@ -387,6 +399,7 @@ impl<D: BlockDevice> Filter<D> {
     }
 
     /// Admits requests that found the queue full, while there is room.
+    #[inline(always)]
     fn let_in(&mut self, now: Nanos) {
         while let Some(waiting) = self.places.pick() {
             self.admit(u32::try_from(waiting.id).expect("a place in the pool"), now);
@@ -472,14 +485,13 @@ impl<D: BlockDevice> BlockDevice for Filter<D> {
         if self.ready.is_empty() {
             self.run(until)?;
         }
-        match self.ready.front_mut() {
-            Some(next) if next.end <= until => {
-                std::mem::swap(completion, next);
-                self.ready.pop_front();
-                Ok(true)
-            }
-            _ => Ok(false),
+        if self.ready.front().is_some_and(|next| next.end <= until)
+            && let Some(next) = self.ready.pop_front()
+        {
+            *completion = next;
+            return Ok(true);
         }
+        Ok(false)
     }
 
     #[inline]

@@ -17,13 +17,23 @@ pub(crate) struct ProcessIndex {
 
 impl ProcessIndex {
     /// The index of a process, if it has one.
+    #[inline]
     pub fn get(&self, process: u32) -> usize {
         let at = if process < SMALL { self.small[process as usize] } else { self.other[&process] };
         at as usize
     }
 
     /// The index of a process; a new process gets `fresh`.
+    #[inline]
     pub fn get_or(&mut self, process: u32, fresh: usize) -> usize {
+        match self.small.get(process as usize) {
+            Some(at) if *at != NONE => *at as usize,
+            _ => self.find_or(process, fresh),
+        }
+    }
+
+    #[inline(never)]
+    fn find_or(&mut self, process: u32, fresh: usize) -> usize {
         let place = if process < SMALL {
             if self.small.len() <= process as usize {
                 self.small.resize(process as usize + 1, NONE);
@@ -48,6 +58,9 @@ pub(crate) struct DecayingMean {
     pub mean: u64,
 }
 
+/// Where the weights of samples end: 7/8 of it and 256/8 more are the same, rounded down.
+const SAMPLES_MAX: u64 = 249;
+
 impl DecayingMean {
     /// Whether there is a sample.
     pub fn is_known(&self) -> bool {
@@ -60,10 +73,13 @@ impl DecayingMean {
     }
 
     /// Adds a sample.
+    #[inline]
     pub fn add(&mut self, sample: u64) {
         self.samples = (7 * self.samples + 256) / 8;
         self.total = (7 * self.total + 256 * sample) / 8;
-        self.mean = (self.total + self.samples / 2) / self.samples;
+        let rounded = self.total + self.samples / 2;
+        // After some samples their number stays, and a division by a constant is a multiplication.
+        self.mean = if self.samples == SAMPLES_MAX { rounded / SAMPLES_MAX } else { rounded / self.samples };
     }
 }
 

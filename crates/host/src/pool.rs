@@ -58,16 +58,17 @@ impl Queued {
 }
 
 /// A request of the host that has not completed.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct HostRequest {
-    completion: Completion,
+    request: Request,
+    tag: u64,
     parts_left: u32,
     /// Parts not yet dispatched; kept only if the device below keeps the order of overlapping requests.
     parts_here: u32,
-    /// Its index in `live`.
-    live_at: u32,
     /// Whether a later one waits for it.
     waited_for: bool,
+    /// Whether a part has completed, so that `so_far` has its completion so far.
+    begun: bool,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -80,46 +81,144 @@ struct Link {
 /// requests.
 const REGION_SHIFT: u32 = 3;
 const WIDE_SHIFT: u32 = 11;
-/// Initial and largest number of counts. There are 64 for each outstanding request, so that few requests without an
-/// overlap need a closer check.
-const REGIONS: usize = 4_096;
+/// Initial and largest number of counts. There are at least 16 for each outstanding request, so that few regions share one.
+const REGIONS: usize = 2_048;
 const REGIONS_MAX: usize = 1 << 17;
-const REGIONS_PER_REQUEST: usize = 64;
+const REGIONS_PER_REQUEST: usize = 16;
 /// Largest number of regions of a request that are counted one by one. A longer request is counted by wide regions; if
 /// it has too many of those as well, every later request is compared with it.
 const REGIONS_COUNTED: u64 = 32;
 /// Largest number of regions checked for a long request; beyond it, all live requests are compared.
 const REGIONS_LOOKED_AT: u64 = 1_024;
 
-/// A host request that may conflict with later ones; stored contiguously, because all of them are scanned.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// A host request that may conflict with later ones; stored contiguously by number, because all of them are scanned. One that
+/// is gone ends at 0.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 struct Live {
     first_sector: u64,
     end_sector: u64,
     tag: u64,
-    host: u32,
     reads: bool,
 }
 
-/// The regions of one size between two sectors, folded to a power of two of counts; none if there are too many.
-#[inline]
-fn regions(sectors: (u64, u64), shift: u32, counts: usize, most: u64) -> Option<impl Iterator<Item = usize> + use<>> {
-    let (first, last) = (sectors.0 >> shift, (sectors.1 - 1) >> shift);
-    let mask = counts - 1;
-    // Each run of 1,024 regions is shifted by its own distance, because file systems start at similar places in many
-    // groups.
+impl Live {
+    /// Where a [`Count`] has its kind.
+    #[inline(always)]
+    fn half(&self) -> u32 {
+        16 * u32::from(!self.reads)
+    }
+}
+
+/// The requests of the regions that share a count.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Count {
+    /// Reads in the lower half, requests that change something in the upper. One number, since the kind of a request is
+    /// unpredictable and so is no branch. A saturated half stays saturated, which costs only time.
+    kinds: u32,
+    /// The lower half of the region's number, if all of them are in one; else, or if it has that number, `MIXED`.
+    region: u32,
+}
+
+const MIXED: u32 = u32::MAX;
+const READS: u32 = 0xFFFF;
+
+/// The lower half of the number of a region.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // requests of regions that differ in the upper half only are compared
+fn low(region: u64) -> u32 {
+    region as u32
+}
+
+impl Count {
+    /// Counts one more request of the kinds that begin at bit `half`.
+    #[inline(always)]
+    fn add(&mut self, half: u32, region: u64) {
+        self.region = if (self.kinds == 0) | (self.region == low(region)) { low(region) } else { MIXED };
+        self.kinds += u32::from((self.kinds >> half) & READS != READS) << half;
+    }
+
+    #[inline(always)]
+    fn take(&mut self, half: u32) {
+        self.kinds -= u32::from((self.kinds >> half) & READS != READS) << half;
+    }
+
+    /// Whether a request in this region may conflict with one of these kinds.
+    #[inline(always)]
+    fn may_conflict(&self, kinds: u32, region: u64) -> bool {
+        ((self.kinds & kinds) > 0) & ((self.region == low(region)) | (self.region == MIXED))
+    }
+}
+
+/// The counts of all regions of one size.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Counts {
+    shift: u32,
+    /// A power of two of them.
+    counts: Vec<Count>,
+}
+
+impl Counts {
+    fn new(shift: u32, count: usize) -> Self {
+        Self { shift, counts: vec![Count::default(); count] }
+    }
+
+    /// First and last region between two sectors.
+    #[inline(always)]
+    fn span(&self, sectors: (u64, u64)) -> (u64, u64) {
+        (sectors.0 >> self.shift, (sectors.1 - 1) >> self.shift)
+    }
+
+    #[inline(always)]
     #[allow(clippy::cast_possible_truncation)] // the truncated bits are folded away anyway
-    let fold = move |region: u64| region.wrapping_add((region >> 10).wrapping_mul(0x9e37_79b9)) as usize & mask;
-    (last - first < most).then(|| (first..=last).map(fold))
+    fn place(&self, region: u64) -> usize {
+        // Each run of 1,024 regions is shifted by its own distance, because file systems start at similar places in many
+        // groups.
+        region.wrapping_add((region >> 10).wrapping_mul(0x9e37_79b9)) as usize & (self.counts.len() - 1)
+    }
+
+    /// Counts a request, or no longer; false if it has too many regions.
+    #[inline(always)]
+    fn change(&mut self, sectors: (u64, u64), by: impl Fn(&mut Count, u64)) -> bool {
+        let (first, last) = self.span(sectors);
+        if last - first >= REGIONS_COUNTED {
+            return false;
+        }
+        let mut region = first;
+        loop {
+            let place = self.place(region);
+            by(&mut self.counts[place], region);
+            if region == last {
+                return true;
+            }
+            region += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn may_conflict(&self, sectors: (u64, u64), kinds: u32) -> bool {
+        let (first, last) = self.span(sectors);
+        if last - first >= REGIONS_LOOKED_AT {
+            return true;
+        }
+        let mut region = first;
+        loop {
+            if self.counts[self.place(region)].may_conflict(kinds, region) {
+                return true;
+            }
+            if region == last {
+                return false;
+            }
+            region += 1;
+        }
+    }
 }
 
 /// Counts of outstanding requests by region: a request whose regions are all at zero overlaps nothing.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Regions {
-    /// Reads, and requests that change something.
-    counts: [Vec<u16>; 2],
+    short: Counts,
     /// The same for longer requests, by wide regions.
-    wide: [Vec<u16>; 2],
+    wide: Counts,
     /// Number of requests counted by wide regions.
     wide_live: u32,
     /// Requests too long to be counted by region: reads, and requests that change something.
@@ -128,55 +227,57 @@ struct Regions {
 
 impl Regions {
     fn new(count: usize) -> Self {
-        let counts = |count| [vec![0; count], vec![0; count]];
-        Self { counts: counts(count), wide: counts(REGIONS), wide_live: 0, long: [0; 2] }
+        let (short, wide) = (Counts::new(REGION_SHIFT, count), Counts::new(WIDE_SHIFT, REGIONS));
+        Self { short, wide, wide_live: 0, long: [0; 2] }
     }
 
     /// The new number of counts, if more are needed.
     #[inline]
     fn growth(&self, live: usize) -> Option<usize> {
-        let now = self.counts[0].len();
+        let now = self.short.counts.len();
         (live * REGIONS_PER_REQUEST > now && now < REGIONS_MAX).then(|| 4 * now)
     }
 
-    #[inline]
-    fn change(&mut self, live: &Live, by: impl Fn(&mut u16), by_long: impl Fn(&mut u32)) {
-        let (list, sectors) = (usize::from(!live.reads), (live.first_sector, live.end_sector));
-        if let Some(regions) = regions(sectors, REGION_SHIFT, self.counts[0].len(), REGIONS_COUNTED) {
-            regions.for_each(|region| by(&mut self.counts[list][region]));
-        } else if let Some(regions) = regions(sectors, WIDE_SHIFT, REGIONS, REGIONS_COUNTED) {
-            by_long(&mut self.wide_live);
-            regions.for_each(|region| by(&mut self.wide[list][region]));
-        } else {
-            by_long(&mut self.long[list]);
+    #[inline(always)]
+    fn add(&mut self, live: &Live) {
+        let (half, sectors) = (live.half(), (live.first_sector, live.end_sector));
+        if !self.short.change(sectors, |count, region| count.add(half, region)) {
+            if self.wide.change(sectors, |count, region| count.add(half, region)) {
+                self.wide_live += 1;
+            } else {
+                self.long[usize::from(!live.reads)] += 1;
+            }
         }
     }
 
-    #[inline]
-    fn add(&mut self, live: &Live) {
-        // A saturated count stays saturated, which costs only time.
-        self.change(live, |count| *count = count.saturating_add(1), |long| *long += 1);
-    }
-
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, live: &Live) {
-        self.change(live, |count| *count -= u16::from(*count != u16::MAX), |long| *long -= 1);
+        let (half, sectors) = (live.half(), (live.first_sector, live.end_sector));
+        if !self.short.change(sectors, |count, _| count.take(half)) {
+            if self.wide.change(sectors, |count, _| count.take(half)) {
+                self.wide_live -= 1;
+            } else {
+                self.long[usize::from(!live.reads)] -= 1;
+            }
+        }
     }
 
     /// Whether a request may overlap an outstanding one in a way that matters.
-    #[inline]
-    fn may_conflict(&self, request: &Request) -> bool {
-        // Reads conflict only with changes; computed without a branch, because the kind is unpredictable.
-        let with_reads = u16::from(request.kind != RequestKind::Read);
-        let sectors = (request.first_sector, request.end_sector());
-        let counted = |[reads, changes]: &[Vec<u16>; 2], shift, most| {
-            regions(sectors, shift, reads.len(), most)
-                .is_none_or(|mut regions| regions.any(|at| changes[at] | (reads[at] * with_reads) > 0))
-        };
-        let [reads, changes] = self.long;
-        changes + reads * u32::from(with_reads) > 0
-            || (self.wide_live > 0 && counted(&self.wide, WIDE_SHIFT, REGIONS_LOOKED_AT))
-            || counted(&self.counts, REGION_SHIFT, REGIONS_LOOKED_AT)
+    #[inline(always)]
+    fn may_conflict(&self, live: &Live) -> bool {
+        // Reads conflict only with changes.
+        let kinds = !(READS * u32::from(live.reads));
+        let sectors = (live.first_sector, live.end_sector);
+        if (self.wide_live | self.long[0] | self.long[1]) > 0 {
+            let [reads, changes] = self.long;
+            if changes > 0
+                || (reads > 0 && !live.reads)
+                || (self.wide_live > 0 && self.wide.may_conflict(sectors, kinds))
+            {
+                return true;
+            }
+        }
+        self.short.may_conflict(sectors, kinds)
     }
 }
 
@@ -189,7 +290,11 @@ pub struct Pool {
     free_links: Vec<u32>,
     hosts: Vec<HostRequest>,
     free_hosts: Vec<u32>,
+    /// The completions so far of host requests of which some parts have completed, by number.
+    so_far: Vec<Completion>,
+    /// Host requests that later ones may conflict with, by number, and how many there are.
     live: Vec<Live>,
+    live_count: usize,
     regions: Regions,
     /// Queued requests that may grow, by end and by start; the lowest two bits are the kind.
     by_end: ByKey,
@@ -216,7 +321,9 @@ impl Pool {
             free_links: Vec::new(),
             hosts: Vec::new(),
             free_hosts: Vec::new(),
+            so_far: Vec::new(),
             live: Vec::new(),
+            live_count: 0,
             regions: Regions::new(REGIONS),
             by_end: ByKey::default(),
             by_start: ByKey::default(),
@@ -245,12 +352,12 @@ impl Pool {
         self.close(id);
         // Links are in order of address, and each host request covers its sectors without a gap.
         let (mut last, mut at_link) = (NONE, whole.links.0);
-        while self.hosts[self.links[at_link as usize].host as usize].completion.request.end_sector() <= at {
+        while self.hosts[self.links[at_link as usize].host as usize].request.end_sector() <= at {
             last = at_link;
             at_link = self.links[at_link as usize].next;
         }
         let host = self.links[at_link as usize].host;
-        let first_of_rest = if self.hosts[host as usize].completion.request.first_sector < at {
+        let first_of_rest = if self.hosts[host as usize].request.first_sector < at {
             // A host request on both sides of the cut.
             self.hosts[host as usize].parts_left += 1;
             self.hosts[host as usize].parts_here += 1;
@@ -344,6 +451,7 @@ impl Pool {
         }
     }
 
+    #[inline(always)]
     fn link(&mut self, host: u32) -> u32 {
         let link = Link { host, next: NONE };
         match self.free_links.pop() {
@@ -358,6 +466,7 @@ impl Pool {
         }
     }
 
+    #[inline(always)]
     fn place(&mut self, queued: Queued) -> Id {
         Id(match self.free_queued.pop() {
             Some(at) => {
@@ -373,13 +482,7 @@ impl Pool {
 
     /// Records a host request; its tag is its position in the order of arrival.
     pub(crate) fn arrives(&mut self, request: Request, tag: u64) -> u32 {
-        let host = HostRequest {
-            completion: Completion { tag: Tag(tag), request, start: Nanos(u64::MAX), ..Completion::default() },
-            parts_left: 1,
-            parts_here: 1,
-            live_at: NONE,
-            waited_for: false,
-        };
+        let host = HostRequest { request, tag, parts_left: 1, parts_here: 1, waited_for: false, begun: false };
         match self.free_hosts.pop() {
             Some(at) => {
                 self.hosts[at as usize] = host;
@@ -387,6 +490,7 @@ impl Pool {
             }
             None => {
                 self.hosts.push(host);
+                self.live.push(Live::default());
                 at(self.hosts.len())
             }
         }
@@ -398,63 +502,80 @@ impl Pool {
     }
 
     pub(crate) fn request_of(&self, host: u32) -> &Request {
-        &self.hosts[host as usize].completion.request
+        &self.hosts[host as usize].request
     }
 
     /// Registers a request, so that later requests that overlap it are detected. Returns the newest earlier request
     /// that overlaps it, if their order matters.
+    #[inline]
     pub(crate) fn admit(&mut self, host: u32) -> Option<u32> {
-        let Completion { request, tag, .. } = &self.hosts[host as usize].completion;
-        if request.sectors == 0 {
+        let live = self.as_live(host);
+        if live.end_sector == live.first_sector {
             return None; // a flush covers acknowledged requests, which are below already
         }
-        let live = Live {
-            first_sector: request.first_sector,
-            end_sector: request.end_sector(),
-            tag: tag.0,
-            host,
-            reads: request.kind == RequestKind::Read,
-        };
-        let conflict = self.conflict(host);
-        self.hosts[host as usize].live_at = u32::try_from(self.live.len()).expect("fewer than 2^32 requests wait");
-        self.live.push(live);
+        let conflict = if self.regions.may_conflict(&live) { self.find_conflict(&live) } else { None };
+        self.live[host as usize] = live;
+        self.live_count += 1;
         self.regions.add(&live);
-        if let Some(regions) = self.regions.growth(self.live.len()) {
+        if let Some(regions) = self.regions.growth(self.live_count) {
             self.regions = Regions::new(regions);
-            self.live.iter().for_each(|live| self.regions.add(live));
+            self.live.iter().filter(|live| live.end_sector > 0).for_each(|live| self.regions.add(live));
         }
         conflict
+    }
+
+    #[inline]
+    fn as_live(&self, host: u32) -> Live {
+        let HostRequest { request, tag, .. } = &self.hosts[host as usize];
+        Live {
+            first_sector: request.first_sector,
+            end_sector: request.end_sector(),
+            tag: *tag,
+            reads: request.kind == RequestKind::Read,
+        }
     }
 
     /// The newest request that came before this one and overlaps it, unless both are reads; records that a request
     /// waits for it.
     pub(crate) fn conflict(&mut self, host: u32) -> Option<u32> {
-        let Completion { request, tag, .. } = &self.hosts[host as usize].completion;
-        if !self.regions.may_conflict(request) {
-            return None;
-        }
-        let (first, end, reads) = (request.first_sector, request.end_sector(), request.kind == RequestKind::Read);
-        let overlaps = |other: &Live| (other.first_sector < end) & (first < other.end_sector);
+        let live = self.as_live(host);
+        if self.regions.may_conflict(&live) { self.find_conflict(&live) } else { None }
+    }
+
+    #[inline(never)]
+    fn find_conflict(&mut self, live: &Live) -> Option<u32> {
+        let overlaps = |other: &Live| (other.first_sector < live.end_sector) & (live.first_sector < other.end_sector);
         // Overlaps are rare, so several requests are compared per branch.
-        let some_do = |several: &[Live]| several.iter().fold(false, |some, other| some | overlaps(other));
-        let overlapping =
-            self.live.chunks(8).filter(|several| some_do(several)).flatten().filter(|other| overlaps(other));
-        let conflicts = overlapping.filter(|other| other.tag < tag.0 && !(reads && other.reads));
-        let found = conflicts.max_by_key(|other| other.tag)?.host;
-        self.hosts[found as usize].waited_for = true;
-        Some(found)
+        let mut newest: Option<(u64, usize)> = None;
+        for (at, several) in self.live.chunks(8).enumerate() {
+            if !several.iter().fold(false, |some, other| some | overlaps(other)) {
+                continue;
+            }
+            for (place, other) in several.iter().enumerate() {
+                if overlaps(other)
+                    && other.tag < live.tag
+                    && !(live.reads && other.reads)
+                    && newest.is_none_or(|(tag, _)| tag < other.tag)
+                {
+                    newest = Some((other.tag, 8 * at + place));
+                }
+            }
+        }
+        let found = newest?.1;
+        self.hosts[found].waited_for = true;
+        u32::try_from(found).ok()
     }
 
     /// Creates a queued request from a host request.
     pub(crate) fn queue(&mut self, host: u32, now: Nanos) -> Id {
-        let Completion { request, tag, .. } = self.hosts[host as usize].completion;
+        let HostRequest { request, tag, .. } = self.hosts[host as usize];
         let link = self.link(host);
         self.place(Queued {
             first_sector: request.first_sector,
             end_sector: request.end_sector(),
             queued_at: now,
             handed_on_at: Nanos(0),
-            order: tag.0,
+            order: tag,
             process: request.process,
             stream: request.stream,
             kind: request.kind,
@@ -505,44 +626,60 @@ impl Pool {
             self.free_links.push(at);
             at = next;
             let entry = &mut self.hosts[host as usize];
-            let so_far = &mut entry.completion;
-            let mut result = std::mem::replace(&mut so_far.result, Ok(()));
-            if let Err(error) = &below.result {
-                result = result.and_then(|()| Err(error.clone()));
-            }
-            // Assembled in registers: copying fields that were just written would wait for them to reach the cache.
-            let completion = Completion {
-                start: so_far.start.min(below.start),
-                end: so_far.end.max(below.end),
-                // What merged requests caused counts once.
-                effects: so_far.effects + std::mem::take(&mut effects),
-                tag: so_far.tag,
-                request: so_far.request,
-                result,
-            };
             entry.parts_left -= 1;
-            if entry.parts_left == 0 {
-                let waited_for = entry.waited_for;
+            let HostRequest { request, tag, parts_left, waited_for, begun, .. } = *entry;
+            let result = match &below.result {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.clone()),
+            };
+            // What merged requests caused counts once.
+            let effects = std::mem::take(&mut effects);
+            let mut completion =
+                Completion { tag: Tag(tag), request, start: below.start, end: below.end, effects, result };
+            if begun || parts_left > 0 {
+                completion = self.part_completed(host, completion);
+            }
+            if parts_left == 0 {
                 self.free_hosts.push(host);
                 self.retire(host);
                 done(completion, host, waited_for);
             } else {
-                entry.completion = completion;
+                self.so_far[host as usize] = completion;
             }
         }
         self.free_queued.push(id.0);
     }
 
+    /// The completion of a host request with several parts, after one more of them.
+    #[inline(never)]
+    fn part_completed(&mut self, host: u32, part: Completion) -> Completion {
+        let entry = &mut self.hosts[host as usize];
+        if !std::mem::replace(&mut entry.begun, true) {
+            if self.so_far.len() <= host as usize {
+                self.so_far.resize_with(host as usize + 1, Completion::default);
+            }
+            return part;
+        }
+        let so_far = std::mem::take(&mut self.so_far[host as usize]);
+        Completion {
+            start: so_far.start.min(part.start),
+            end: so_far.end.max(part.end),
+            effects: so_far.effects + part.effects,
+            result: so_far.result.and(part.result),
+            ..part
+        }
+    }
+
     /// From now on no request conflicts with this one.
+    #[inline]
     fn retire(&mut self, host: u32) {
-        let live_at = std::mem::replace(&mut self.hosts[host as usize].live_at, NONE);
-        if live_at == NONE {
+        let live = &mut self.live[host as usize];
+        if live.end_sector == 0 {
             return;
         }
-        let gone = self.live.swap_remove(live_at as usize);
-        if let Some(moved) = self.live.get(live_at as usize) {
-            self.hosts[moved.host as usize].live_at = live_at;
-        }
+        let gone = *live;
+        live.end_sector = 0;
+        self.live_count -= 1;
         self.regions.take(&gone);
     }
 }
@@ -550,4 +687,49 @@ impl Pool {
 /// Index of the last of `len` entries.
 fn at(len: usize) -> u32 {
     u32::try_from(len - 1).expect("fewer than 2^32 requests wait")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::{Seed, below, chance};
+
+    /// Regions share counts, short requests stand beside long ones, and numbers are used again.
+    #[test]
+    fn the_newest_overlapping_request_is_found() {
+        let mut rng = Seed(3).stream("pool");
+        let (mut pool, mut live, mut found) = (Pool::new(true), Vec::<(u32, u64, Request)>::new(), [0; 2]);
+        for tag in 0..60_000 {
+            let most = if tag % 20_000 < 10_000 { 40 } else { 400 };
+            while live.len() >= most {
+                let at = usize::try_from(below(&mut rng, live.len() as u64)).expect("few");
+                let (gone, ..) = live.swap_remove(at);
+                pool.retire(gone);
+                pool.free_hosts.push(gone);
+            }
+            let near = (!live.is_empty() && chance(&mut rng, 0.3))
+                .then(|| live[usize::try_from(below(&mut rng, live.len() as u64)).expect("few")].2.first_sector);
+            // Some regions differ in the upper half of their numbers only.
+            let first_sector = match near {
+                None => below(&mut rng, 1 << 36),
+                Some(near) => (near + below(&mut rng, 24)) ^ (u64::from(chance(&mut rng, 0.3)) << 40),
+            };
+            let most = [8, 8, 8, 600, 100_000][usize::try_from(tag % if tag < 30_000 { 3 } else { 5 }).expect("few")];
+            let sectors = u32::try_from(1 + below(&mut rng, most)).expect("short");
+            let kind = if chance(&mut rng, 0.5) { RequestKind::Read } else { RequestKind::Write };
+            let request = Request { first_sector, sectors, kind, ..Request::default() };
+            let overlaps = |(_, _, other): &&(u32, u64, Request)| {
+                other.first_sector < request.end_sector()
+                    && first_sector < other.end_sector()
+                    && (kind, other.kind) != (RequestKind::Read, RequestKind::Read)
+            };
+            let newest = live.iter().filter(overlaps).max_by_key(|(_, tag, _)| *tag).map(|(host, ..)| *host);
+            let host = pool.arrives(request, tag);
+            assert_eq!(pool.admit(host), newest, "request {tag}");
+            assert!(newest.is_none_or(|newest| pool.is_waited_for(newest)));
+            found[usize::from(newest.is_some())] += 1;
+            live.push((host, tag, request));
+        }
+        assert!(found[0] > 2_000 && found[1] > 2_000, "{found:?}");
+    }
 }

@@ -3,58 +3,91 @@
 use crate::pool::Id;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 const NONE: u32 = u32::MAX;
 
 /// Largest distance between the oldest and the newest tag in flight that the row covers.
 const ROW: usize = 4096;
 
-/// Requests below by their tags. Simulated devices and filters number theirs consecutively, so most are in a row,
-/// indexed by the distance from the oldest tag in flight; any other tag is found by hash.
+/// Requests below by their tags. Simulated devices and filters number theirs consecutively, so most are in a row, where the
+/// tag says the place; any other tag is found by hash.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct InFlight {
-    /// The tag of the first of the row.
+    /// The tag of the first of the row, and how many there are up to the last.
     first: u64,
-    row: VecDeque<u32>,
+    len: u64,
+    /// The row, by the lowest bits of the tag; a power of two of places.
+    row: Vec<u32>,
     other: FxHashMap<u64, u32>,
 }
 
 impl InFlight {
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the upper bits are not needed
+    fn place(&self, tag: u64) -> usize {
+        tag as usize & self.row.len().wrapping_sub(1)
+    }
+
     /// A request goes below under an unused tag.
     #[inline]
     pub fn insert(&mut self, tag: u64, id: Id) {
-        if self.row.is_empty() {
+        if self.len == 0 {
             self.first = tag;
         }
-        if tag.wrapping_sub(self.first) == self.row.len() as u64 && self.row.len() < ROW {
-            self.row.push_back(id.0);
-        } else {
+        if tag.wrapping_sub(self.first) != self.len || (self.len == self.row.len() as u64 && !self.grow()) {
             self.other.insert(tag, id.0);
+            return;
         }
+        let place = self.place(tag);
+        self.row[place] = id.0;
+        self.len += 1;
+    }
+
+    /// Doubles the row; false if it is as long as it may be.
+    #[cold]
+    fn grow(&mut self) -> bool {
+        if self.row.len() >= ROW {
+            return false;
+        }
+        let old = std::mem::take(&mut self.row);
+        self.row = vec![NONE; (2 * old.len()).max(64)];
+        for at in 0..self.len {
+            let tag = self.first.wrapping_add(at);
+            let place = self.place(tag);
+            #[allow(clippy::cast_possible_truncation)] // the upper bits are not needed
+            let was = tag as usize & (old.len() - 1);
+            self.row[place] = old[was];
+        }
+        true
     }
 
     /// The request of a tag has completed.
     #[inline]
     pub fn remove(&mut self, tag: u64) -> Option<Id> {
-        let place = usize::try_from(tag.wrapping_sub(self.first)).ok();
-        let found = place.and_then(|place| self.row.get_mut(place)).map_or(NONE, |id| std::mem::replace(id, NONE));
+        let mut found = NONE;
+        if tag.wrapping_sub(self.first) < self.len {
+            let place = self.place(tag);
+            found = std::mem::replace(&mut self.row[place], NONE);
+        }
         if found == NONE {
             return self.other.remove(&tag).map(Id);
         }
-        while self.row.front() == Some(&NONE) {
-            self.row.pop_front();
+        while self.len > 0 && self.row[self.place(self.first)] == NONE {
             self.first = self.first.wrapping_add(1);
+            self.len -= 1;
         }
         Some(Id(found))
     }
 }
 
+/// Buckets for each request, so that few have two, which the processor would predict badly.
+const SPARSE: usize = 16;
+
 /// At most one request for each key. The chains of the buckets link entries by request number, so nothing is allocated
 /// once the largest number of requests has been queued.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ByKey {
-    /// First request of each bucket; their number is a power of two, at least twice the number of entries.
+    /// First request of each bucket; their number is a power of two, at least half of `SPARSE` times that of entries.
     buckets: Vec<u32>,
     /// Key and next of the bucket, by number.
     entries: Vec<(u64, u32)>,
@@ -83,13 +116,15 @@ impl ByKey {
     }
 
     /// Adds a request that is not in the table, replacing the one with the same key.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, key: u64, id: Id) {
         if self.entries.len() <= id.0 as usize {
             self.grow(id);
         }
-        self.take(key, None);
         let bucket = self.bucket(key);
+        if self.buckets[bucket] != NONE {
+            self.take(bucket, key, None);
+        }
         self.entries[id.0 as usize] = (key, self.buckets[bucket]);
         self.buckets[bucket] = id.0;
     }
@@ -97,13 +132,19 @@ impl ByKey {
     /// Removes a request if it has this key.
     #[inline]
     pub fn remove(&mut self, key: u64, id: Id) {
-        self.take(key, Some(id));
+        let bucket = self.bucket(key);
+        let (other, next) = self.entries[id.0 as usize];
+        if self.buckets[bucket] == id.0 && other == key {
+            self.buckets[bucket] = next;
+        } else {
+            self.take(bucket, key, Some(id));
+        }
     }
 
-    /// Removes the request with this key; if a request is given, only if it is that one.
-    #[inline]
-    fn take(&mut self, key: u64, only: Option<Id>) {
-        let bucket = self.bucket(key);
+    /// Removes the request of a bucket with this key; if a request is given, only if it is that one.
+    #[cold]
+    #[inline(never)]
+    fn take(&mut self, bucket: usize, key: u64, only: Option<Id>) {
         let (mut before, mut at) = (NONE, self.buckets[bucket]);
         while at != NONE {
             let (other, next) = self.entries[at as usize];
@@ -124,10 +165,10 @@ impl ByKey {
     #[cold]
     fn grow(&mut self, id: Id) {
         self.entries.resize(id.0 as usize + 1, (0, NONE));
-        if self.buckets.len() >= 2 * self.entries.len() {
+        if self.buckets.len() >= SPARSE / 2 * self.entries.len() {
             return;
         }
-        let wanted = self.entries.len().next_power_of_two().max(16) * 4;
+        let wanted = self.entries.len().next_power_of_two().max(16) * SPARSE;
         let old = std::mem::replace(&mut self.buckets, vec![NONE; wanted]);
         for mut at in old {
             while at != NONE {
@@ -167,11 +208,11 @@ mod tests {
                     assert_eq!(below_now.remove(gone), None);
                 }
             }
-            assert!(below_now.row.len() <= ROW);
+            assert!(below_now.len <= ROW as u64);
             for (tag, id) in std::mem::take(&mut known).into_iter().collect::<std::collections::BTreeMap<_, _>>() {
                 assert_eq!(below_now.remove(tag), Some(Id(id)));
             }
-            assert!(below_now.row.is_empty() && below_now.other.is_empty());
+            assert!(below_now.len == 0 && below_now.other.is_empty());
         }
     }
 

@@ -183,19 +183,19 @@ impl Anticipatory {
         if candidate.is_some_and(|id| self.owner.get(id) == expected) {
             return Verdict::Found;
         }
-        let process = self.processes[expected];
+        let process = &self.processes[expected];
         if (self.ended && now >= self.ended_at + self.settings.antic_expire) || process.queued > 0 {
             return Verdict::Hopeless;
         }
+        let think = if process.habits.think.is_known() { process.habits.think.mean } else { self.first_think / 256 };
         if let Some(id) = candidate {
             let read = pool.get(id);
-            if read.is_sync() && self.is_close(&process, read, now) {
+            if read.is_sync() && self.is_close(process, read, now) {
                 // Processes that work together in one place count as one.
                 self.observe(expected, read, now);
                 return Verdict::Found;
             }
         }
-        let think = if process.habits.think.is_known() { process.habits.think.mean } else { self.first_think / 256 };
         if think > self.settings.antic_expire.0 { Verdict::Hopeless } else { Verdict::Wait }
     }
 

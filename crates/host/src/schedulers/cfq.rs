@@ -232,7 +232,10 @@ impl Cfq {
             return slice;
         }
         let share = |of: u64, part: u64, whole: u64| {
-            u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(u64::MAX)
+            match of.checked_mul(part) {
+                Some(product) => product / whole,
+                None => u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(u64::MAX),
+            }
         };
         let least = slice.min(share(2 * slice_idle.0, slice, slice_sync.0));
         share(slice, target_latency.0, round).max(least)
@@ -322,9 +325,11 @@ impl Cfq {
         if !turn.sync && self.settings.target_latency.0 > 0 {
             // The kernel starts as if the last one had been delayed one second earlier.
             let since = self.delayed_at.map_or(now.0 + 1_000_000_000, |at| now.0 - at.0);
-            let depth = since / self.settings.slice_sync.0;
-            let depth = if turn.below == 0 { depth.max(1) } else { depth };
-            most = most.min(u32::try_from(depth).unwrap_or(u32::MAX));
+            // As many below as slices since then, but at least one.
+            let slices = u64::from(turn.below) + 1;
+            if turn.below > 0 && slices.saturating_mul(self.settings.slice_sync.0) > since {
+                return false;
+            }
         }
         turn.below < most
     }
