@@ -36,6 +36,23 @@ def test_counts_of_handles_are_those_of_the_flash() -> None:
     assert left[2] == pytest.approx(9 * left[1], rel=0.2) and left[2] > 0
 
 
+def test_groups_count_by_handle_and_no_write_fails() -> None:
+    # Handle 1 of group 0 and of group 1, and more of group 0 than fits it.
+    settings = {"placement.fdp.groups": 2, "placement.fdp.handles": 2}
+    run = played("uniform:write=1", settings)
+    ssd = Ssd.named("default").with_({**SMALL, **settings})
+    tenants = [f"uniform:write=1,depth=2 @ handle={handle}" for handle in (1, 0x8001)]
+    shared = ssd.play(tenants, requests=60_000, seed=3)
+    for found in (run, shared):
+        handles, programs = found.json["handles"], found.json["flash"]["programs"]
+        assert sum(handle["pages_written"] for handle in handles) == programs["host"]
+        assert sum(handle["pages_moved"] for handle in handles) == programs["gc"]
+    assert [handle["pages_written"] > 0 for handle in shared.json["handles"]] == [False, True]
+    assert run.json["write_amplification"] < 4, (
+        "a group that is full has spare space as the whole drive has"
+    )
+
+
 def test_other_policies_have_no_handles() -> None:
     assert played("uniform", {"placement.policy": "single"}).json["handles"] == []
 

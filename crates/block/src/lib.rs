@@ -27,7 +27,7 @@ pub use arbiters::{AnyArbiter, ArbiterName, ArbiterSettings, Fifo, QueueArbiter,
 pub use beside::Beside;
 pub use data::{Contents, HoldsData};
 pub use device::{Ahead, BlockDevice, Bounds, DeviceInfo, IoError, Tag};
-pub use placed::{MOVES_MAX, Moved, Placed, Placement};
+pub use placed::{GroupBits, MOVES_MAX, Moved, Placed, Placement};
 pub use queue::{Arbiter, ByDirection, DriverQueue, Places, Shared, Waiting};
 pub use random::{Rng, Seed, below, chance, unit_interval};
 pub use registry::{Listed, NoSettings};

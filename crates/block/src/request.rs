@@ -152,7 +152,7 @@ pub struct Request {
     pub sectors: u32,
     /// The process that made the request, if the trace records it; else 0.
     pub process: u32,
-    /// The stream that the workload names for placement; 0 if it names none.
+    /// The stream that the workload names for placement; 0 if it names none. [`crate::GroupBits`] says how it names a reclaim group.
     pub stream: u16,
     /// The submission queue that it came through; 0 for a host with one queue.
     pub queue: u16,

@@ -48,7 +48,7 @@ impl DriveConfig {
     /// Dies of a channel of [`Self::layout`] that share a package.
     #[must_use]
     pub fn dies_per_way(&self) -> u32 {
-        if self.geometry.superblock == Superblock::Drive { 1 } else { self.geometry.clustered().dies_per_way }
+        if self.block_layout.dies > 1 { 1 } else { self.geometry.clustered().dies_per_way }
     }
     /// Pages that the host sees.
     #[must_use]
@@ -112,8 +112,9 @@ impl Config {
         let pages = block_layout.pages_per_block(&seen).and_then(|pages| u32::try_from(pages).ok());
         let (channels, dies_per_channel, planes_per_die) = match seen.superblock {
             Superblock::Block => (seen.channels, seen.dies_per_channel, seen.planes_per_die),
-            Superblock::Die => (seen.channels, seen.dies_per_channel, 1),
-            Superblock::Drive => (1, 1, 1),
+            // A group may be a die.
+            Superblock::Drive if block_layout.dies > 1 => (1, self.placement.groups(), 1),
+            Superblock::Die | Superblock::Drive => (seen.channels, seen.dies_per_channel, 1),
         };
         let layout = Geometry::new(
             channels,

@@ -123,7 +123,8 @@ pub enum Superblock {
     /// The blocks at the same position in the planes of a die. Pages at the same position of theirs are programmed and read
     /// together, blocks erased together (multi-plane commands).
     Die,
-    /// The blocks at the same position in all planes of all dies. Data fill them die after die.
+    /// The blocks at the same position in all planes of all dies, or of the dies of a reclaim group (`placement.fdp.groups`). Data fill them die
+    /// after die.
     Drive,
 }
 
@@ -223,7 +224,7 @@ impl BlockLayout {
             planes: if together { g.planes_per_die } else { 1 },
             bits_together,
             // Too many are told by those who check the geometry.
-            dies: if g.superblock == Superblock::Drive { g.channels.saturating_mul(g.dies_per_channel) } else { 1 },
+            dies: if g.superblock == Superblock::Drive { g.dies() / config.placement.groups() } else { 1 },
             parity_dies: g.parity_dies,
         }
     }
@@ -239,6 +240,11 @@ impl BlockLayout {
 }
 
 impl GeometryConfig {
+    /// Dies of all channels.
+    pub(crate) fn dies(&self) -> u32 {
+        self.channels.saturating_mul(self.dies_per_channel)
+    }
+
     /// Mapping units in a page.
     pub(crate) fn units_per_page(&self) -> u32 {
         let unit = if self.mapping_unit.0 == 0 { self.page_size.0 } else { self.mapping_unit.0 };
@@ -321,15 +327,29 @@ impl Config {
                 g.bits_per_cell
             ),
         );
-        let dies = g.channels.saturating_mul(g.dies_per_channel);
+        let groups = self.placement.groups();
+        let dies = g.dies() / g.cluster_channels.max(1) / g.cluster_dies.max(1);
+        problems.unless(
+            dies.is_multiple_of(groups),
+            "placement.fdp.groups",
+            groups,
+            &format!("a divisor of the {dies} dies, so that all groups have as many"),
+        );
+        let dies = g.dies() / groups;
         problems.unless(
             g.parity_dies == 0
                 || g.superblock == Superblock::Drive && g.parity_dies >= 2 && dies.is_multiple_of(g.parity_dies),
             "geometry.parity-dies",
             g.parity_dies,
-            &format!("0 for none, or a divisor of {dies} dies, 2 or more, with geometry.superblock = \"drive\""),
+            &format!(
+                "0 for none, or a divisor of {dies} dies{}, 2 or more, with geometry.superblock = \"drive\"",
+                if groups > 1 { " of a group" } else { "" }
+            ),
         );
-        if problems.concern("geometry.mapping-unit") || problems.concern("geometry.parity-dies") {
+        if ["geometry.mapping-unit", "geometry.parity-dies", "placement.fdp.groups"]
+            .iter()
+            .any(|key| problems.concern(key))
+        {
             return;
         }
         let layout = BlockLayout::of(self);

@@ -21,6 +21,7 @@ mod flash;
 mod flash_checkpoint;
 mod flash_power;
 mod ghosts;
+mod groups;
 mod guarded;
 mod merge;
 mod owners;

@@ -312,6 +312,12 @@ impl Plane {
         good.map(|block| pages - i64::from(flash.pages_valid(block))).sum::<i64>() - pages * of_cache as i64
     }
 
+    /// Valid pages, by a search.
+    pub fn pages_valid(&self, flash: &Flash) -> i64 {
+        let blocks = (self.first_block.0..).take(flash.geometry().blocks_per_plane() as usize).map(BlockId);
+        blocks.map(|block| i64::from(flash.pages_valid(block))).sum()
+    }
+
     /// Erased pages.
     pub fn free_pages(&self, flash: &Flash) -> u64 {
         let open: u64 = self.frontiers.iter().map(|frontier| u64::from(frontier.room())).sum();

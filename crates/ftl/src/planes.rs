@@ -13,9 +13,15 @@
 //! pages in a round: their frontiers fill together, so they open blocks, and clean, at the same time, as the dies of a superblock do. Only a plane that
 //! is short of whole blocks, because it lost some or by much bad luck, misses turns of one stream: as many as a block has pages, each counted
 //! in its round, so that afterwards it fills its blocks with the others again. A round costs O(planes), so a write costs O(1) amortised.
+//!
+//! **Parts.** Dies may be dealt to parts, which cleaning never leaves: NVM sets, where the number of a page says its part, or reclaim groups,
+//! where the host names it. A group holds at most its part of the logical space. Beyond that a page goes to the group with the most room, or, if
+//! none has any, stays in the group of the copy that it replaces; so cleaning always finds as much room as on a drive of one group.
 
 use crate::cleaner::{Cleaner, Exhausted, PageMapped};
+use crate::groups::{Groups, Written};
 use crate::plane::{Plane, planes};
+use crate::policies::placement::Named;
 use crate::schemes::SchemeContext;
 use crate::{Allocation, Flash, OutOfSpace, Progress, Violation};
 use flashwright_block::Nanos;
@@ -36,37 +42,50 @@ const SHORT_BLOCKS: i64 = 2;
 /// the one with the least room.
 pub(crate) fn held_by_all(context: &SchemeContext, flash: &Flash, room: impl Fn(u32) -> u64) -> u64 {
     let order = turns(context, flash);
-    let bound_to = if context.placement.allocation == Allocation::Static { 1 } else { order.len() / sets(context) };
+    let bound_to = if context.placement.allocation == Allocation::Static { 1 } else { order.len() / parts(context) };
     let held = order.chunks(bound_to).map(|planes| planes.iter().map(|plane| room(*plane)).sum::<u64>());
     held.min().unwrap_or(0) * (order.len() / bound_to) as u64
 }
 
-/// What is wrong with `placement.sets`.
-pub(crate) fn sets_problem(context: &SchemeContext, flash: &Flash) -> Option<String> {
-    let (sets, dies) = (context.placement.sets, flash.geometry().dies());
-    if sets > 1 && context.placement.allocation == Allocation::Static {
-        return Some(format!("placement.sets: found {sets}, expected 1 with placement.allocation = \"static\""));
+/// What is wrong with `placement.sets` or `placement.fdp.groups`.
+pub(crate) fn parts_problem(context: &SchemeContext, flash: &Flash) -> Option<String> {
+    let (sets, groups, dies) = (context.placement.sets, context.placement.groups(), flash.geometry().dies());
+    if groups > 1 && sets > 1 {
+        return Some(format!(
+            "placement.fdp.groups: found {groups}, expected 1 with placement.sets = {sets}: the dies of a page follow from its group or from its \
+             address"
+        ));
     }
-    (sets == 0 || !dies.is_multiple_of(sets)).then(|| {
-        format!("placement.sets: found {sets}, expected a divisor of the {dies} dies, so that all sets have as many")
-    })
+    if groups > 1 && context.foreign.is_some_and(|foreign| foreign.placement.is_some()) {
+        return Some(format!("placement.fdp.groups: found {groups}, expected 1 with a placement policy from outside"));
+    }
+    [("placement.sets", sets, "sets"), ("placement.fdp.groups", groups, "groups")].into_iter().find_map(
+        |(key, found, all)| {
+            if found > 1 && context.placement.allocation == Allocation::Static {
+                return Some(format!("{key}: found {found}, expected 1 with placement.allocation = \"static\""));
+            }
+            (found == 0 || !dies.is_multiple_of(found)).then(|| {
+                format!("{key}: found {found}, expected a divisor of the {dies} dies, so that all {all} have as many")
+            })
+        },
+    )
 }
 
-/// Number of sets, at least 1.
-fn sets(context: &SchemeContext) -> usize {
-    context.placement.sets.max(1) as usize
+/// Number of parts, at least 1: sets or groups.
+fn parts(context: &SchemeContext) -> usize {
+    context.placement.sets.max(context.placement.groups()).max(1) as usize
 }
 
-/// Planes in the order in which they take turns, those of a set together.
+/// Planes in the order in which they take turns, those of a part together.
 fn turns(context: &SchemeContext, flash: &Flash) -> Vec<u32> {
     let order = context.placement.order.planes(flash.geometry(), context.dies_per_way);
-    turns_by_set(order, flash.geometry().planes_per_die(), sets(context))
+    turns_by_part(order, flash.geometry().planes_per_die(), parts(context))
 }
 
-/// Planes in the order in which they take turns, those of a set together. Dies are dealt to sets in the order in which they first have a
-/// turn, so that planes of a die never belong to two sets.
-fn turns_by_set(order: Vec<u32>, planes_per_die: u32, sets: usize) -> Vec<u32> {
-    if sets == 1 {
+/// Planes in the order in which they take turns, those of a part together. Dies are dealt to parts in the order in which they first have a
+/// turn, so that planes of a die never belong to two parts.
+fn turns_by_part(order: Vec<u32>, planes_per_die: u32, parts: usize) -> Vec<u32> {
+    if parts == 1 {
         return order;
     }
     let mut dies: Vec<u32> = Vec::new();
@@ -76,31 +95,33 @@ fn turns_by_set(order: Vec<u32>, planes_per_die: u32, sets: usize) -> Vec<u32> {
             dies.push(die);
         }
     }
-    let dies_per_set = dies.len() / sets;
-    let set_of = |plane: &u32| dies.iter().position(|die| *die == plane / planes_per_die).map(|at| at / dies_per_set);
-    let mut by_set = order;
-    by_set.sort_by_key(set_of);
-    by_set
+    let dies_per_part = dies.len() / parts;
+    let part_of = |plane: &u32| dies.iter().position(|die| *die == plane / planes_per_die).map(|at| at / dies_per_part);
+    let mut by_part = order;
+    by_part.sort_by_key(part_of);
+    by_part
 }
 
 /// All planes of a drive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Planes {
     pub all: Vec<Plane>,
-    /// Planes in the order in which they take turns, those of a set together.
+    /// Planes in the order in which they take turns, those of a part together.
     pub order: Vec<u32>,
-    /// Whose turn it is, by set and stream.
+    /// Whose turn it is, by part and stream.
     turn: Vec<Turn>,
     allocation: Allocation,
-    /// Whether a page's number has a say in its plane: by static allocation, or because there are several sets.
+    /// Whether a page has a say in its plane: by static allocation, or because there are several parts.
     binds_pages: bool,
-    /// Logical pages of a set.
-    set_pages: u32,
-    /// Turns of a set.
+    /// Logical pages of a part.
+    part_pages: u32,
+    /// Turns of a part.
     streams: usize,
+    /// If the parts are reclaim groups.
+    groups: Option<Box<Groups>>,
     /// Whether rounds go by room: there are several planes, and the setting says so.
     watches_room: bool,
-    /// Pages of all planes of a set in a round.
+    /// Pages of all planes of a part in a round.
     round: u32,
     /// [`ROUND_SHARE`] in pages.
     uneven: i64,
@@ -114,7 +135,7 @@ pub(crate) struct Planes {
     written: Vec<u32>,
 }
 
-/// The turns of a stream in the planes of a set, as places in the order.
+/// The turns of a stream in the planes of a part, as places in the order.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Turn {
     next: u32,
@@ -143,24 +164,31 @@ impl Planes {
     /// The planes of a drive of erased flash, each with this many streams.
     pub fn new(context: &SchemeContext, streams: usize, cleaner: Cleaner, flash: &Flash) -> Self {
         let (planes_all, pages) = (flash.geometry().planes(), flash.geometry().pages_per_block());
-        let sets = context.placement.sets.max(1);
-        let planes_per_set = planes_all / sets;
+        let parts = parts(context) as u32;
+        let planes_per_part = planes_all / parts;
         let share = ((f64::from(pages) * ROUND_SHARE) as u32).max(1);
-        let round = share * planes_per_set;
-        let turns_per_set = streams * if context.slc.is_some() { 2 } else { 1 };
-        let firsts = (0..sets).map(|set| set * planes_per_set);
+        let round = share * planes_per_part;
+        let turns_per_part = streams * if context.slc.is_some() { 2 } else { 1 };
+        let firsts = (0..parts).map(|part| part * planes_per_part);
         let every = firsts.flat_map(|first| {
-            std::iter::repeat_n(Turn { next: first, first, end: first + planes_per_set, left: round }, turns_per_set)
+            std::iter::repeat_n(Turn { next: first, first, end: first + planes_per_part, left: round }, turns_per_part)
+        });
+        let (all, order) = (planes(context, streams, flash), turns(context, flash));
+        let part_pages = context.logical_pages.div_ceil(parts);
+        let groups = (context.placement.groups() > 1).then(|| {
+            let named = Named::of(&context.placement.policies.fdp);
+            Box::new(Groups::new(named, part_pages, &all, &order, flash))
         });
         Self {
-            all: planes(context, streams, flash),
-            order: turns(context, flash),
+            all,
+            order,
             turn: every.collect(),
             allocation: context.placement.allocation,
-            binds_pages: context.placement.allocation == Allocation::Static || sets > 1,
-            set_pages: context.logical_pages.div_ceil(sets),
-            streams: turns_per_set,
-            watches_room: context.placement.allocation == Allocation::ByRoom && planes_per_set > 1,
+            binds_pages: context.placement.allocation == Allocation::Static || parts > 1,
+            part_pages,
+            streams: turns_per_part,
+            groups,
+            watches_room: context.placement.allocation == Allocation::ByRoom && planes_per_part > 1,
             round,
             uneven: i64::from(share),
             pages_per_block: pages,
@@ -171,18 +199,18 @@ impl Planes {
         }
     }
 
-    /// The plane in turn for a page of a stream, as an index into the order; `lpn` is given for a data page, which
-    /// static allocation binds to its plane, and several sets to the planes of one.
+    /// The plane in turn for a page of a stream, as an index into the order; `page` is given for a data page, which
+    /// static allocation binds to its plane, and several parts to the planes of one.
     #[inline(always)]
-    pub fn next_turn(&mut self, lpn: Option<Lpn>, stream: u8) -> usize {
+    pub fn next_turn(&mut self, page: Option<Written<'_>>, stream: u8) -> usize {
         let mut of = usize::from(stream);
         if self.binds_pages
-            && let Some(lpn) = lpn
+            && let Some(page) = page
         {
             if self.allocation == Allocation::Static {
-                return lpn.index() % self.order.len();
+                return page.lpn.index() % self.order.len();
             }
-            of = self.turn_of(lpn, stream);
+            of += self.part_of(page) * self.streams;
         }
         let turn = &mut self.turn[of];
         let mine = turn.next as usize;
@@ -196,9 +224,25 @@ impl Planes {
         mine
     }
 
-    /// The number of the turn of a page's set and stream.
-    fn turn_of(&self, lpn: Lpn, stream: u8) -> usize {
-        (lpn.0 / self.set_pages) as usize * self.streams + usize::from(stream)
+    /// The part that takes a page.
+    #[inline(never)]
+    fn part_of(&mut self, page: Written<'_>) -> usize {
+        match &mut self.groups {
+            Some(groups) => groups.choose(page, &self.all, &self.order),
+            None => (page.lpn.0 / self.part_pages) as usize,
+        }
+    }
+
+    /// Blocks are not as they were when it was built.
+    pub fn begin_groups(&mut self, flash: &Flash) {
+        if let Some(groups) = &mut self.groups {
+            groups.begin(&self.all, &self.order, flash);
+        }
+    }
+
+    /// The reclaim group of a page of the flash.
+    pub fn group_of(&self, ppn: Ppn, flash: &Flash) -> u16 {
+        self.groups.as_ref().map_or(0, |groups| groups.of_page(ppn, flash))
     }
 
     /// The first plane from `mine` on that misses no turn. A missed turn counts in its round, so that frontiers stay in step. After the last
@@ -248,8 +292,8 @@ impl Planes {
         is_uneven
     }
 
-    /// The plane that takes a page: the one in turn, or the next that can unless the page is bound to its plane. Its
-    /// frontier of the stream then has room.
+    /// The plane that takes a page: the one in turn, or the next of its part that can unless the page is bound to its plane; of
+    /// another group if the planes of its own can't any more. Its frontier of the stream then has room.
     pub fn make_room<M: PageMapped>(
         &mut self,
         turn: usize,
@@ -258,16 +302,30 @@ impl Planes {
         map: &mut M,
         flash: &mut Flash,
     ) -> Result<usize, OutOfSpace> {
-        let of = lpn.filter(|_| self.binds_pages).map_or(usize::from(stream), |lpn| self.turn_of(lpn, stream));
         let fixed = lpn.is_some() && self.allocation == Allocation::Static;
-        let set = self.turn[of];
-        for step in 0..if fixed { 1 } else { (set.end - set.first) as usize } {
-            let at = self.order[set.later(turn, step)] as usize;
-            if self.all[at].has_room(stream) || self.reclaim(at, Some(stream), map, flash).is_ok() {
+        let first = self.turn[usize::from(stream)];
+        let of = turn / (first.end - first.first) as usize * self.streams + usize::from(stream);
+        let part = self.turn[of];
+        for step in 0..if fixed { 1 } else { (part.end - part.first) as usize } {
+            let at = self.order[part.later(turn, step)] as usize;
+            if self.can_take(at, stream, map, flash) {
                 return Ok(at);
             }
         }
+        if self.groups.is_some() {
+            for place in 0..self.order.len() {
+                let at = self.order[place] as usize;
+                if self.can_take(at, stream, map, flash) {
+                    return Ok(at);
+                }
+            }
+        }
         Err(OutOfSpace::new(self.all.iter().map(|plane| plane.pool.len()).sum(), flash))
+    }
+
+    /// Whether the frontier of a stream has room, after cleaning if that is needed.
+    fn can_take<M: PageMapped>(&mut self, at: usize, stream: u8, map: &mut M, flash: &mut Flash) -> bool {
+        self.all[at].has_room(stream) || self.reclaim(at, Some(stream), map, flash).is_ok()
     }
 
     /// See [`Cleaner::make_room`].

@@ -104,6 +104,12 @@ pub struct PlacementConfig {
 }
 
 impl PlacementConfig {
+    /// Number of reclaim groups: 1 unless pages are placed by handle.
+    #[must_use]
+    pub fn groups(&self) -> u32 {
+        if self.policy == PlacementName::Fdp { self.policies.fdp.groups.max(1).into() } else { 1 }
+    }
+
     /// One frontier for all pages, and planes in strict turn: what papers describe and worked examples count on.
     #[must_use]
     pub fn single_in_turn() -> Self {

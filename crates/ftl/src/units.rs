@@ -1,9 +1,10 @@
 //! Reclaim units of handles, as the interface of a drive tells of them and changes them: the open blocks of `placement.policy = "fdp"`.
 //!
-//! A handle has one unit at a time, so this needs a drive of one plane: `geometry.superblock = "drive"`. In several planes a handle
-//! has a block open in each.
+//! A handle has one unit of each reclaim group at a time, so this needs groups of one plane: `geometry.superblock = "drive"`. In several planes
+//! a handle has a block open in each.
 
 use crate::plane::{Frontier, Plane};
+use crate::planes::Planes;
 use crate::policies::placement::{Fdp, Placement};
 use crate::{Flash, Scheme};
 use flashwright_nand::Ppn;
@@ -18,43 +19,59 @@ pub enum Unit {
 }
 
 impl Scheme {
-    /// The plane and the policy of a drive that places by handle.
-    fn by_handle(&mut self) -> Option<(&mut Plane, &mut Fdp)> {
+    /// The planes and the policy of a drive that places by handle, with a plane for each group.
+    fn by_handle(&mut self) -> Option<(&mut Planes, &mut Fdp)> {
         let (planes, placement) = match self {
             Self::Page(scheme) => scheme.planes_and_placement(),
             Self::Dftl(scheme) => scheme.planes_and_placement(),
             _ => return None,
         };
-        match (&mut planes.all[..], placement) {
-            ([plane], Placement::Fdp(fdp)) if plane.slc.is_none() => Some((plane, fdp)),
+        let has_slc = planes.all[0].slc.is_some();
+        match placement {
+            Placement::Fdp(fdp) if planes.all.len() == usize::from(fdp.group_count()) && !has_slc => {
+                Some((planes, fdp))
+            }
             _ => None,
         }
     }
 
-    /// The policy of a drive whose handles have one unit each; none of any other drive.
+    /// The plane and the frontier of the group and the handle that a stream names.
+    fn place_of(&mut self, stream: u16) -> Option<(&mut Plane, usize)> {
+        let (planes, fdp) = self.by_handle()?;
+        let (group, handle) = fdp.named().exactly(stream.into())?;
+        let at = planes.order[usize::from(group)] as usize;
+        Some((&mut planes.all[at], handle.into()))
+    }
+
+    /// The reclaim group of a page of the flash, if pages are placed by handle.
+    pub fn group_of(&mut self, ppn: Ppn, flash: &Flash) -> u16 {
+        self.by_handle().map_or(0, |(planes, _)| planes.group_of(ppn, flash))
+    }
+
+    /// The policy of a drive whose handles have one unit each in a group; none of any other drive.
     pub fn handles(&mut self) -> Option<&mut Fdp> {
         self.by_handle().map(|(_, fdp)| fdp)
     }
 
-    /// The unit of a handle. None if there are no handles with a unit each.
-    pub fn unit(&mut self, handle: u8) -> Option<Unit> {
-        let (plane, _) = self.by_handle()?;
-        let room = plane.frontiers.get(usize::from(handle))?.room();
+    /// The unit of the handle and the group that a stream names. None if there are none such, or none with a unit each.
+    pub fn unit(&mut self, stream: u16) -> Option<Unit> {
+        let (plane, handle) = self.place_of(stream)?;
+        let room = plane.frontiers[handle].room();
         Some(if room == 0 { Unit::Fresh } else { Unit::Open(room) })
     }
 
-    /// Closes the unit of a handle, so that its next page begins another. Returns the first page that it had room for, and how many; none
-    /// if there was nothing in it, or if the drive has no erased block to go on with.
-    pub fn close_unit(&mut self, handle: u8, flash: &mut Flash) -> Option<(Ppn, u32)> {
-        let (plane, _) = self.by_handle()?;
-        let frontier = plane.frontiers.get_mut(usize::from(handle))?;
+    /// Closes the unit of the handle and the group that a stream names, so that its next page begins another. Returns the first page that it
+    /// had room for, and how many; none if there was nothing in it, or if the group has no erased block to go on with.
+    pub fn close_unit(&mut self, stream: u16, flash: &mut Flash) -> Option<(Ppn, u32)> {
+        let (plane, handle) = self.place_of(stream)?;
+        let frontier = &mut plane.frontiers[handle];
         let (next, room) = (Ppn(frontier.next), frontier.room());
         let block = flash.geometry().block_of(next);
         if room == 0 || next == flash.geometry().first_page(block) || plane.pool.is_empty() {
             return None;
         }
         *frontier = Frontier::default();
-        plane.seal(usize::from(handle), block, flash);
+        plane.seal(handle, block, flash);
         Some((next, room))
     }
 }

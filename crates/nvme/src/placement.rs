@@ -1,7 +1,8 @@
 //! Flexible data placement of the endurance group: whether it is on, who uses which handle, and what happened.
 //!
 //! ```text
-//!   placement identifier ─► place in the namespace's list ─► reclaim unit handle ─► Io::stream ─► the drive
+//!   placement identifier ─┬► place in the namespace's list ─► reclaim unit handle ─┬► Io::stream ─► the drive
+//!                         └► reclaim group ────────────────────────────────────────┘
 //! ```
 //!
 //! Nothing of it is there where the drive places no data. The units themselves, and all counts, are the drive's.
@@ -120,18 +121,20 @@ impl DataPlacement {
 
     /// Notes what the drive has moved.
     pub fn note_moves(&mut self, moved: Vec<Moved>, namespaces: &Namespaces) {
-        for Moved { at, handle, first_sector, sectors } in moved {
+        for Moved { at, handle, group, first_sector, sectors } in moved {
             let found = namespaces.holder(first_sector * SECTOR_BYTES);
             let bytes = u64::from(sectors) * SECTOR_BYTES;
             let shift = found.map_or(9, |(namespace, _)| namespace.shift());
             let place = |namespace: &Namespace| namespace.handles.iter().position(|own| u16::from(*own) == handle);
-            let identifier = found.and_then(|(namespace, _)| place(namespace)).and_then(|at| u16::try_from(at).ok());
+            let place = found.and_then(|(namespace, _)| place(namespace)).and_then(|at| u16::try_from(at).ok());
+            let identifier = place.map(|place| self.offered.group_bits().join(group, place));
             let first = found.map(|(namespace, offset)| offset >> namespace.shift());
             let event = Event {
                 kind: event::MOVED,
                 at_ns: at.0,
                 identifier,
                 nsid: found.map(|(namespace, _)| namespace.id),
+                group,
                 handle,
                 moved: Some((first, u16::try_from(bytes >> shift).unwrap_or(u16::MAX))),
             };

@@ -917,6 +917,15 @@ impl Subsystem {
         self.placement.as_ref().filter(|placement| placement.is_on).ok_or(Status::PLACEMENT_OFF)
     }
 
+    /// Where the drive places what names an identifier, with these handles of a namespace: the stream, the group and the handle. None if the
+    /// identifier names none.
+    pub(crate) fn placed_by(&self, handles: &[u8], identifier: u16) -> Option<(u16, u16, u8)> {
+        let offered = &self.placement.as_ref()?.offered;
+        let (group, place) = offered.group_bits().split(identifier);
+        let handle = *handles.get(usize::from(place))?;
+        (group < offered.groups).then(|| (offered.group_bits().join(group, handle.into()), group, handle))
+    }
+
     /// Notes what the drive has moved.
     pub(crate) fn note_moves(&mut self, media: &mut dyn Media) {
         if let (Some(placement), Some(placed)) = (&mut self.placement, media.placed()) {

@@ -6,11 +6,14 @@ use flashwright_block::{
 use flashwright_nvme::subsystem::{Health, Media};
 use flashwright_nvme::wire::put;
 
-/// A drive whose handles have these bytes left in their units; none while its power is off. It may have zones, too, which have
-/// the states in turn.
+/// A drive whose four handles have these bytes left in their units of group 0, and whole units in other groups; none while its power is off. It may
+/// have zones, too, which have the states in turn.
 #[derive(Default)]
 pub struct Units {
     pub rooms: Option<[u64; 4]>,
+    /// Groups beside the first, and the streams whose units were left.
+    pub more_groups: u16,
+    pub renewed: Vec<u16>,
     pub watched: u64,
     pub moved: Vec<Moved>,
     pub has_zones: bool,
@@ -39,13 +42,21 @@ impl Media for Units {
 
 impl Placed for Units {
     fn placement(&mut self) -> Placement {
-        Placement { handles: 4, stays_isolated: true, unit: Bytes(UNIT) }
+        Placement { handles: 4, groups: 1 + self.more_groups, stays_isolated: true, unit: Bytes(UNIT) }
     }
-    fn room(&mut self, handle: u16) -> Result<Bytes, IoError> {
-        self.rooms.map(|rooms| Bytes(rooms[usize::from(handle)])).ok_or(IoError::PowerOff)
+    fn room(&mut self, stream: u16) -> Result<Bytes, IoError> {
+        let rooms = self.rooms.ok_or(IoError::PowerOff)?;
+        let (group, handle) = self.placement().group_bits().split(stream);
+        assert!(group <= self.more_groups);
+        Ok(Bytes(if group == 0 { rooms[usize::from(handle)] } else { UNIT - u64::from(group) * 4096 }))
     }
-    fn renew(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
+    fn renew(&mut self, stream: u16) -> Result<Option<Bytes>, IoError> {
+        self.renewed.push(stream);
+        let (group, handle) = self.placement().group_bits().split(stream);
         let rooms = self.rooms.as_mut().ok_or(IoError::PowerOff)?;
+        if group > 0 {
+            return Ok(Some(Bytes(UNIT - u64::from(group) * 4096)));
+        }
         let left = std::mem::replace(&mut rooms[usize::from(handle)], UNIT);
         Ok((left < UNIT).then_some(Bytes(left)))
     }

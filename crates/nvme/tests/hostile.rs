@@ -2,7 +2,7 @@
 //! the drive that its namespace does not have.
 
 use crate::common::{UNIT, Units, ZONING, draws, list, wanted};
-use flashwright_block::Placed as _;
+use flashwright_block::{GroupBits, Placed as _};
 use flashwright_nvme::commands::{ADMIN, Command, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, DISCOVERY_NQN, Health, Place, Subsystem};
 use flashwright_nvme::tcp::{Reader, TRANSFER_WINDOW, Writer};
@@ -60,7 +60,7 @@ fn about() -> About {
         page_bytes: 4096,
         untorn_bytes: Some(4096),
         trims_to_zeros: true,
-        placement: Some(Units::default().placement()),
+        placement: Some(Units { more_groups: 2, ..Units::default() }.placement()),
         zoning: None,
         is_read_only: false,
         address: ("127.0.0.1".to_owned(), "4420".to_owned()),
@@ -80,10 +80,12 @@ fn is_of_its_namespace(subsystem: &Subsystem, io: &Io) -> bool {
     let end = io.offset + u64::from(io.bytes);
     let covers = |begins: u64, bytes: u64| begins <= io.offset && end <= begins + bytes;
     namespace.is_some_and(|found| {
-        let is_placed = !matches!(io.op, Op::Write | Op::WriteZeroes(_)) || found.handles.contains(&io.handle);
+        let (group, handle) = GroupBits::of(3).split(io.stream);
+        let has_handle = group < 3 && found.handles.iter().any(|own| u16::from(*own) == handle);
+        let is_placed = !matches!(io.op, Op::Write | Op::WriteZeroes(_)) || has_handle;
         let is_of_zone = matches!(io.op, Op::Append | Op::OpenZone | Op::CloseZone | Op::FinishZone | Op::ResetZone);
         let has_zones = subsystem.about.zoning.is_some();
-        let is_placed = if has_zones { io.handle == 0 } else { is_placed };
+        let is_placed = if has_zones { io.stream == 0 } else { is_placed };
         let begins_there = !is_of_zone || has_zones && io.offset.is_multiple_of(ZONING.size.0);
         is_placed && begins_there && found.extents().iter().any(|extent| covers(extent.first, extent.bytes))
     })
@@ -129,6 +131,7 @@ impl Connection {
             rooms: (failing < 200).then_some([UNIT, 4096, 0, UNIT / 2]),
             has_zones: self.has_zones,
             unwritten: 0..BYTES / 2,
+            more_groups: 2,
             ..Units::default()
         };
         loop {

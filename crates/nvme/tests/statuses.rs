@@ -635,8 +635,8 @@ fn identifiers_lead_to_handles_and_events_tell_what_happened() {
     let handle_of = |table: &mut Table, opcode: u8, nsid: u32, kind: u32, identifier: u32| {
         let data = if opcode == 0x19 { ranges(32, &[(0, 1)]) } else { vec![0; 512] };
         match table.ask(1, (opcode, nsid, [8, 0, kind << 20, identifier << 16]), &data, 0) {
-            Ok(Outcome::Io(io)) => io.handle,
-            Ok(Outcome::Copy(copy)) => copy.writes[0].handle,
+            Ok(Outcome::Io(io)) => io.stream,
+            Ok(Outcome::Copy(copy)) => copy.writes[0].stream,
             other => panic!("{other:?}"),
         }
     };
@@ -677,7 +677,7 @@ fn identifiers_lead_to_handles_and_events_tell_what_happened() {
     assert_eq!((found[128], u16_at(&found, 130), found[162]), (0x00, 0, 2));
     assert_eq!(table.drive.rooms.unwrap()[2], UNIT);
     // What the drive moved, in the namespace that holds it: block 16 of namespace 2, which begins 1 MiB into the drive.
-    table.drive.moved = vec![Moved { at: Nanos(2_000_000), handle: 3, first_sector: 2048 + 16, sectors: 24 }];
+    table.drive.moved = vec![Moved { at: Nanos(2_000_000), handle: 3, group: 0, first_sector: 2048 + 16, sectors: 24 }];
     let found = events(&mut table, 0);
     assert_eq!((u32_at(&found, 0), found[64], found[65], u64_at(&found, 68)), (1, 0x80, 0b111, 2));
     assert_eq!((u32_at(&found, 76), found[80], u16_at(&found, 82), u64_at(&found, 84)), (2, 1, 24, 16));
@@ -689,6 +689,80 @@ fn identifiers_lead_to_handles_and_events_tell_what_happened() {
     assert_eq!((u32_at(&found, 0), u16_at(&found, 66), u16_at(&found, 64 * 63 + 2)), (63, 1007, 1069));
     table.admin((0x09, 1, [0x1e, 3 << 16, 0, 0]), &[0x00, 0x03, 0x80]).unwrap();
     assert_eq!((types(&mut table), table.drive.watched), (vec![0x00, 0, 0x03, 0, 0x80, 0], 0));
+}
+
+/// As [`placed_table`], with three groups: two bits of an identifier are the group.
+fn grouped_table() -> Table {
+    let offered = Placement { groups: 3, ..Units::default().placement() };
+    let mut table = Table::new(|about| about.placement = Some(offered));
+    (table.drive.rooms, table.drive.more_groups) = (Some([UNIT, UNIT, 4096, UNIT - 8192]), 2);
+    table.admin((0x0d, ALL, [1, 0, 0, 0]), &[]).unwrap();
+    table.admin((0x0d, 0, [0; 4]), &wanted_with(&[2, 0])).unwrap();
+    table.admin((0x15, 1, [0; 4]), &list(&[1])).unwrap();
+    table.do_chores();
+    table
+}
+
+#[test]
+fn identifiers_of_several_groups_have_the_group_in_their_highest_bits() {
+    let mut table = grouped_table();
+    let data = |outcome: Result<Outcome, Status>| match outcome {
+        Ok(Outcome::Done(_, data)) => data,
+        other => panic!("{other:?}"),
+    };
+    let page = data(table.admin(log(0x20, 96, 1), &[]));
+    assert_eq!((page[18], u32_at(&page, 20), u16_at(&page, 24), u16_at(&page, 26)), (0x82, 3, 4, 127));
+    // The place in the list of the namespace becomes the handle, the group stays. What names none, or none of either, is the first handle of
+    // group 0, and event 3h names the identifier that was named.
+    table.admin((0x09, 1, [0x1e, 2 << 16, 1, 0]), &[0x00, 0x03]).unwrap();
+    let mut stream_of = |kind: u32, identifier: u32| match table.ask(
+        1,
+        (0x01, 1, [0, 0, kind << 20, identifier << 16]),
+        &[0; 512],
+        0,
+    ) {
+        Ok(Outcome::Io(io)) => io.stream,
+        other => panic!("{other:?}"),
+    };
+    for (identifier, expected) in
+        [(0, 2), (1, 0), (0x4000, 0x4002), (0x4001, 0x4000), (0x8000, 0x8002), (0x8001, 0x8000)]
+    {
+        assert_eq!(stream_of(2, identifier), expected, "{identifier:x}");
+    }
+    for unknown in [2, 0x4002, 0xc000, 0xffff] {
+        assert_eq!(stream_of(2, unknown), 2, "{unknown:x}");
+    }
+    assert_eq!(stream_of(0, 0x8001), 2, "no directive");
+    let found = data(table.admin(log(0x23 | 1 << 8, 4096, 1), &[]));
+    assert_eq!(u32_at(&found, 0), 4);
+    let event = |at: usize| (found[64 + 64 * at], u16_at(&found, 66 + 64 * at), u32_at(&found, 96 + 64 * at));
+    assert_eq!([0, 1, 2, 3].map(event), [2, 0x4002, 0xc000, 0xffff].map(|identifier| (3, identifier, 2 << 16)));
+    // Units of each handle in each group, and as many of a longer list as the host has room for.
+    let units = data(table.ask(1, (0x12, 1, [1, 51, 0, 0]), &[], 208));
+    assert_eq!((units.len(), u16_at(&units, 14)), (16 + 6 * 32, 6));
+    let of = |at: usize| (u16_at(&units, 16 + 32 * at), u16_at(&units, 18 + 32 * at), u64_at(&units, 24 + 32 * at));
+    let whole = UNIT / 512;
+    assert_eq!([of(0), of(1), of(2)], [(0, 2, 8), (0x4000, 2, whole - 8), (0x8000, 2, whole - 16)]);
+    assert_eq!([of(3), of(4), of(5)], [(1, 0, whole), (0x4001, 0, whole - 8), (0x8001, 0, whole - 16)]);
+    assert_eq!(data(table.ask(1, (0x12, 1, [1, 15, 0, 0]), &[], 64)), units[..64]);
+    // Usage is of handles, in all groups.
+    let usage = data(table.admin(log(0x21, 40, 1), &[]));
+    assert_eq!((u16_at(&usage, 0), [8, 16, 24, 32].map(|at| usage[at])), (4, [1, 0, 1, 0]));
+    // All or none are left; the event names group and handle.
+    let list = |all: &[u16]| all.iter().flat_map(|identifier| identifier.to_le_bytes()).collect::<Vec<u8>>();
+    for unknown in [2, 0xc000, 0x4002] {
+        assert_eq!(table.status(1, (0x1d, 1, [1 | 1 << 16, 0, 0, 0]), &list(&[0x8001, unknown]), 0), (0, 0x02));
+    }
+    assert_eq!(table.drive.renewed, [0u16; 0]);
+    assert_eq!(table.status(1, (0x1d, 1, [1 | 1 << 16, 0, 0, 0]), &list(&[0x8000, 0]), 0), (0, 0));
+    assert_eq!(table.drive.renewed, [0x8002, 2]);
+    let found = data(table.admin(log(0x23 | 1 << 8, 4096, 1), &[]));
+    let event = |at: usize| (found[64 + 64 * at], u16_at(&found, 66 + 64 * at), u32_at(&found, 96 + 64 * at));
+    assert_eq!([4, 5].map(event), [(0, 0x8000, 2 << 16 | 2), (0, 0, 2 << 16)]);
+    // What the drive moved in a group.
+    table.drive.moved = vec![Moved { at: Nanos(1), handle: 0, group: 1, first_sector: 16, sectors: 8 }];
+    let found = data(table.admin(log(0x23, 4096, 1), &[]));
+    assert_eq!((found[64], found[65], u16_at(&found, 66), u32_at(&found, 96)), (0x80, 0b111, 0x4001, 1));
 }
 
 #[test]

@@ -246,11 +246,11 @@ impl<S: Served> Placed for Behind<'_, S> {
     fn placement(&mut self) -> Placement {
         self.inner().placement()
     }
-    fn room(&mut self, handle: u16) -> Result<Bytes, IoError> {
-        self.inner().room(handle)
+    fn room(&mut self, stream: u16) -> Result<Bytes, IoError> {
+        self.inner().room(stream)
     }
-    fn renew(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
-        let left = self.inner().renew(handle)?;
+    fn renew(&mut self, stream: u16) -> Result<Option<Bytes>, IoError> {
+        let left = self.inner().renew(stream)?;
         if let (Some(recorder), Some(_)) = (&mut *self.recorder, left) {
             recorder.note_update();
         }
@@ -328,7 +328,7 @@ fn asked(io: &Io, cookie: u64, queue: u16) -> Command {
         Op::ResetZone => (Kind::OfZones(RequestKind::ZoneReset), 0),
     };
     let flags = flags | if io.is_durable { flag::FUA } else { 0 };
-    Command { cookie, kind, flags, offset: io.offset, length: io.bytes, stream: io.handle.into(), queue }
+    Command { cookie, kind, flags, offset: io.offset, length: io.bytes, stream: io.stream, queue }
 }
 
 /// Carries out requests as fast as they go, until the connection ends.

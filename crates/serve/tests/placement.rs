@@ -366,3 +366,79 @@ fn our_own_host_names_identifiers_for_streams() {
     }
     assert_eq!(written(&server), [24, 8, 8, 16]);
 }
+
+/// Two groups of two dies: the highest bit of an identifier is the group, and each handle has a unit in each.
+#[test]
+fn several_groups_have_units_of_their_own() {
+    let two = DRIVE.replace("fdp.handles = 4\n", "fdp.handles = 4\nfdp.groups = 2\n");
+    let unit = UNIT / 2;
+    let server = serve_on(drive(&format!("{two}{MOUNTS}")), Pace::None);
+    let mut admin = Host::admin(&server, 0);
+    let mut queue = admin.queue(&server, 1);
+    let page = log(&mut admin, 0x20, 96);
+    assert_eq!((page[18], u32_at(&page, 20), u16_at(&page, 24), u64_at(&page, 32)), (0x81, 2, 4, unit));
+    assert_eq!(admin.delete(1), Status::SUCCESS);
+    let bytes = u64_at(&admin.identify(0x01, 0).data, 280);
+    assert_eq!(create(&mut admin, bytes / PAGE, &[3, 1]), 1);
+    // By placement handle, then by group.
+    let whole = [(3, unit), (3, unit), (1, unit), (1, unit)];
+    assert_eq!(units(&mut queue, 1), whole);
+    let answer = queue.get(sqe(0x12, 1, [1, 255, 0, 0, 0, 0]), 1024);
+    assert_eq!([16, 48, 80, 112].map(|at| u16_at(&answer.data, at)), [0, 0x8000, 1, 0x8001]);
+    let wanted = sqe(0x09, 1, [0x1e, 2 << 16, 1, 0, 0, 0]);
+    assert!(admin.ask(wanted, &[0x00, 0x03], Carry::Inside).cqe.status.is_ok());
+    for (page, identifier) in [(0, 0x8001), (10, 0), (20, 0x8000), (30, 2), (40, 0x8002)] {
+        assert_eq!(write(&mut queue, 1, page, 5, identifier), Status::SUCCESS);
+    }
+    let left = |pages: u64| unit - pages * PAGE;
+    assert_eq!(units(&mut queue, 1), [(3, left(15)), (3, left(5)), (1, unit), (1, left(5))]);
+    assert_eq!(written(&server), [0, 5, 0, 20]);
+    assert_eq!(update(&mut queue, 1, &[0x8001, 0x8002]), Status::INVALID_FIELD, "all or none");
+    assert_eq!(update(&mut queue, 1, &[0x8001]), Status::SUCCESS);
+    assert_eq!(units(&mut queue, 1), [(3, left(15)), (3, left(5)), (1, unit), (1, unit)]);
+    let events = admin.get(sqe(0x02, 0, [0x23 | 1 << 8 | 1023 << 16, 1 << 16, 0, 0, 0, 0]), 4096).data;
+    let event = |at: usize| {
+        let event = &events[64 * at..];
+        (event[0], u16_at(event, 2), u16_at(event, 32), u16_at(event, 34))
+    };
+    assert_eq!(u32_at(&events, 0), 2, "of handle 3 no event is noted that names handle 1");
+    assert_eq!([1, 2].map(event), [(3, 2, 0, 3), (3, 0x8002, 0, 3)]);
+    // After a power cut all is where it was.
+    assert!(queue.ask(sqe(0x00, 1, [0; 6]), &[], Carry::Inside).cqe.status.is_ok());
+    let control = |name: &str| server.command(name, &serde_json::Map::new()).unwrap();
+    control("cut");
+    control("mount");
+    assert_eq!(units(&mut queue, 1)[..2], [(3, left(15)), (3, left(5))]);
+    // More of one group than fits it, and whatever it is, it can be read.
+    let mut random = Random(3);
+    let pages = bytes / PAGE;
+    let mut named = vec![0; usize::try_from(pages).unwrap()];
+    for step in 0..5 * pages {
+        let page = if step < pages { step } else { random.below(pages) };
+        let identifier = if random.below(4) == 0 { u16::try_from(random.below(2)).unwrap() } else { 0x8000 | 1 };
+        named[usize::try_from(page).unwrap()] = identifier;
+        assert_eq!(write(&mut queue, 1, page, 1, identifier), Status::SUCCESS);
+    }
+    for (page, identifier) in (0..).zip(named) {
+        let read = queue.get(of(1, 0x02, page * 8, 8), 4096);
+        assert_eq!(read.data, vec![identifier.to_le_bytes()[0]; 4096]);
+    }
+    let served = server.stop().served.expect("it lives");
+    assert!(served.ssd().audit().is_empty());
+}
+
+#[test]
+fn our_own_host_names_groups_for_streams() {
+    let server = serve_on(drive(&DRIVE.replace("fdp.handles = 4\n", "fdp.handles = 4\nfdp.groups = 2\n")), Pace::None);
+    let mut remote = remote(&server, "nvme+tcp", 1);
+    let mut completion = Completion::default();
+    for stream in [0, 3, 0x8000, 0x8003, 0x8003, 4, 0x8004] {
+        let write = Request { kind: RequestKind::Write, first_sector: 0, sectors: 8, stream, ..Request::default() };
+        remote.execute(write, &mut completion).unwrap();
+        assert_eq!(completion.result, Ok(()));
+    }
+    let mut queue = Host::admin(&server, 0).queue_of(&server);
+    let left = |pages: u64| UNIT / 2 - pages * PAGE;
+    let found: Vec<u64> = units(&mut queue.1, 1).iter().map(|(_, left)| *left).collect();
+    assert_eq!(found, [left(3), left(1), left(0), left(0), left(0), left(0), left(1), left(2)]);
+}

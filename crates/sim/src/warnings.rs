@@ -12,7 +12,7 @@ use crate::player::Pace;
 use crate::precondition::Precondition;
 use crate::settle::Verdict;
 use crate::simulation::Simulation;
-use flashwright_block::{ArbiterName, Priority, RequestClass, ZoneRule, grouped};
+use flashwright_block::{ArbiterName, GroupBits, Priority, RequestClass, ZoneRule, grouped};
 use flashwright_ftl::{Ftl, OpKind, PlacementName};
 use flashwright_nand::Lpn;
 use flashwright_ssd::{QueueDepth, Ssd, TimingModel};
@@ -223,12 +223,25 @@ fn zones_refused(run: &Simulation) -> Option<Warning> {
 
 /// Tenants name handles that the drive does not keep apart.
 fn handles_not_kept(run: &Simulation) -> Option<Warning> {
-    let handle = run.settings().tenants.iter().filter_map(|tenant| tenant.handle).max()?;
     let (config, kept) = (run.ssd().config(), run.ssd().figures().handles.len());
+    let named = run.settings().tenants.iter().filter_map(|tenant| tenant.handle);
+    let groups = config.placement.groups();
+    // Of several groups the highest bits are the group.
+    let bits = GroupBits::of(u16::try_from(groups).unwrap_or(1));
+    let is_kept = |(group, handle): (u16, u16)| u32::from(group) < groups && usize::from(handle) < kept;
+    let handle = named.max_by_key(|handle| (!is_kept(bits.split(*handle)), *handle))?;
     let (text, mend) = match config.placement.policy {
         _ if run.ssd().has_foreign_policies() => return None,
         PlacementName::MultiStream | PlacementName::HotCold => return None,
-        PlacementName::Fdp if usize::from(handle) < kept => return None,
+        PlacementName::Fdp if is_kept(bits.split(handle)) => return None,
+        PlacementName::Fdp if groups > 1 => {
+            let (group, of_group) = bits.split(handle);
+            let text = format!(
+                "a tenant names handle {of_group} of group {group} ({handle}), and the drive has {kept} handles in {groups} groups: its data go to \
+                 handle 0 of group 0"
+            );
+            (text, "handles and groups that the drive has".to_owned())
+        }
         PlacementName::Fdp => (
             format!("a tenant names handle {handle}, and the drive has {kept}: its data go to handle 0"),
             format!("--set placement.fdp.handles={}", u32::from(handle) + 1),

@@ -380,6 +380,14 @@ fn what_the_drive_does_not_look_at_is_said() {
         beyond[0].1,
         "a tenant names handle 8, and the drive has 8: its data go to handle 0; try --set placement.fdp.handles=9"
     );
+    // The highest bit is the group, of two.
+    let two = [&fdp[..], &["placement.fdp.groups=2"]].concat();
+    assert_eq!(codes(&two, Some(0x8007), Priority::High), []);
+    assert_eq!(
+        codes(&two, Some(0x8008), Priority::Medium)[0].1,
+        "a tenant names handle 8 of group 1 (32776), and the drive has 8 handles in 2 groups: its data go to handle 0 of group 0; try handles \
+         and groups that the drive has"
+    );
     assert_eq!(codes(&[], None, Priority::Medium), []);
 }
 

@@ -67,6 +67,17 @@ fn of_settings(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
             ),
         });
     }
+    if config.placement.groups() != 1 && !scheme.has_sets() {
+        problems.push(SettingError {
+            key: "placement.fdp.groups".to_owned(),
+            what: format!(
+                "found {}, but ftl.scheme = {:?} takes only 1; groups of dies work with {}",
+                config.placement.groups(),
+                scheme.listed().name,
+                SchemeName::those(SchemeName::has_sets).join(", ")
+            ),
+        });
+    }
     if config.slc.cache != SlcCacheKind::None && !scheme.caches_in_slc() {
         problems.push(SettingError {
             key: "slc.cache".to_owned(),

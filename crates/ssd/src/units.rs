@@ -1,20 +1,22 @@
-//! A drive that places data by handle, as its interface asks it: what the reclaim unit of a handle has room for, and another unit.
+//! A drive that places data by handle, as its interface asks it: what the reclaim unit of a handle in a group has room for, and another
+//! unit.
 
 use crate::clock::Clock;
 use crate::ssd::Ssd;
 use flashwright_block::{BlockDevice, Bytes, IoError, Moved, Placement, SECTOR_BYTES};
 use flashwright_ftl::Unit;
-use flashwright_ftl::policies::placement::Isolation;
+use flashwright_ftl::policies::placement::{Isolation, MovedRun};
 
 impl Ssd {
-    /// What it offers to place data by, if every handle has one reclaim unit: `placement.policy = "fdp"` on flash that is one plane
-    /// to the translation layer (`geometry.superblock = "drive"`), with neither RAM nor an SLC cache before it, which keep no handles.
+    /// What it offers to place data by, if every handle has one reclaim unit in each group: `placement.policy = "fdp"` on flash whose groups are
+    /// one plane each to the translation layer (`geometry.superblock = "drive"`), with neither RAM nor an SLC cache before it, which keep no handles.
     #[must_use]
     pub fn placement(&mut self) -> Option<Placement> {
         let unit = self.unit_bytes();
         let fdp = self.translation.scheme.handles().filter(|_| self.translation.ram.is_none())?;
         Some(Placement {
             handles: fdp.handle_count().into(),
+            groups: fdp.group_count(),
             stays_isolated: fdp.isolation() == Isolation::Persistent,
             unit,
         })
@@ -29,13 +31,12 @@ impl Ssd {
     ///
     /// # Errors
     /// [`IoError::PowerOff`].
-    pub fn unit_room(&mut self, handle: u16) -> Result<Bytes, IoError> {
+    pub fn unit_room(&mut self, stream: u16) -> Result<Bytes, IoError> {
         let of_pages = |pages: u32| Bytes(u64::from(pages) * self.translation.flash.geometry().page_size().0);
         if !self.is_on() {
             return Err(IoError::PowerOff);
         }
-        let unit = u8::try_from(handle).ok().and_then(|handle| self.translation.scheme.unit(handle));
-        Ok(unit.map_or(Bytes(0), |unit| match unit {
+        Ok(self.translation.scheme.unit(stream).map_or(Bytes(0), |unit| match unit {
             Unit::Fresh => of_pages(self.translation.flash.geometry().pages_per_block()),
             Unit::Open(pages) => of_pages(pages),
         }))
@@ -45,12 +46,11 @@ impl Ssd {
     ///
     /// # Errors
     /// [`IoError::PowerOff`].
-    pub fn renew_unit(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
+    pub fn renew_unit(&mut self, stream: u16) -> Result<Option<Bytes>, IoError> {
         if !self.is_on() {
             return Err(IoError::PowerOff);
         }
-        let Ok(handle) = u8::try_from(handle) else { return Ok(None) };
-        let Some((next, pages)) = self.translation.scheme.close_unit(handle, &mut self.translation.flash) else {
+        let Some((next, pages)) = self.translation.scheme.close_unit(stream, &mut self.translation.flash) else {
             return Ok(None);
         };
         let (now, geometry) = (self.now().0, self.translation.flash.geometry());
@@ -71,9 +71,11 @@ impl Ssd {
     pub fn take_moved(&mut self, out: &mut Vec<Moved>) {
         let (at, per_page) = (self.now(), self.translation.flash.geometry().page_size().0 / SECTOR_BYTES);
         let Some(fdp) = self.translation.scheme.handles() else { return };
-        out.extend(fdp.take_noted().map(|run| Moved {
+        let noted: Vec<MovedRun> = fdp.take_noted().collect();
+        out.extend(noted.into_iter().map(|run| Moved {
             at,
             handle: run.handle.into(),
+            group: self.translation.scheme.group_of(run.to, &self.translation.flash),
             first_sector: u64::from(run.first.0) * per_page,
             sectors: run.pages * per_page as u32,
         }));

@@ -13,6 +13,7 @@ mod drives;
 mod engine;
 mod foreign;
 mod golden;
+mod groups;
 mod map_prefetch;
 mod power;
 mod queue;

@@ -109,6 +109,7 @@ impl Planes {
             plane.slc.iter_mut().for_each(|slc| slc.reset_figures(room));
             plane.begin_room(flash);
         }
+        self.begin_groups(flash);
     }
 }
 

@@ -39,6 +39,7 @@ pub use settings::{DftlSettings, SamePageRead};
 use super::{BuildScheme, Reserve, SINGLE_KEEPS_FEWER, SchemeContext};
 use crate::cleaner::Cleaner;
 use crate::durable::{MountError, Scan, adopt_pages};
+use crate::groups::Written;
 use crate::plane::good_blocks;
 use crate::planes::{Planes, held_by_all};
 use crate::policies::map_cache::{ForeignMapCache, MapCache, MapCacheContext};
@@ -669,7 +670,8 @@ impl Dftl {
     /// `stream`.
     #[inline(always)]
     fn plane_with_room(&mut self, lpn: Option<Lpn>, stream: u8, flash: &mut Flash) -> Result<usize, OutOfSpace> {
-        let turn = self.planes.next_turn(lpn, stream);
+        let page = lpn.map(|lpn| Written { lpn, old: None, named: 0, flash });
+        let turn = self.planes.next_turn(page, stream);
         let plane = self.planes.order[turn] as usize;
         if self.planes.all[plane].has_room(stream) { Ok(plane) } else { self.make_room(turn, lpn, stream, flash) }
     }

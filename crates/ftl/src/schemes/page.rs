@@ -10,8 +10,9 @@
 use super::{BuildScheme, Reserve, SINGLE_KEEPS_FEWER, SchemeContext};
 use crate::cleaner::{Cleaner, Effort, Moving, PageMapped, list_pages_by_stream};
 use crate::durable::{MountError, Scan, adopt_pages};
+use crate::groups::Written;
 use crate::plane::{Plane, good_blocks};
-use crate::planes::{Planes, held_by_all, sets_problem};
+use crate::planes::{Planes, held_by_all, parts_problem};
 use crate::policies::placement::Placement;
 use crate::policies::schedule::Occasion;
 use crate::registry::NoSettings;
@@ -53,7 +54,7 @@ impl BuildScheme for PageMap {
         let reserved = reserved(context, flash);
         let (kept, _) = limits(context);
         let mut problems = context.policy_problems(context.streams(flash), flash);
-        if let Some(problem) = sets_problem(context, flash) {
+        if let Some(problem) = parts_problem(context, flash) {
             problems.push(problem);
             return problems; // capacity depends on them
         }
@@ -292,7 +293,8 @@ impl PageMap {
         if self.invalidate == InvalidateOrder::BeforeGc {
             self.drop_before(lpn, old.take(), flash);
         }
-        let turn = self.planes.next_turn(Some(lpn), stream);
+        let page = Written { lpn, old: mapped, named: run.stream, flash };
+        let turn = self.planes.next_turn(Some(page), stream);
         let mut plane = self.planes.order[turn] as usize;
         let mut taken = self.planes.all[plane].take(usize::from(stream));
         if taken.is_none() {
@@ -398,7 +400,7 @@ impl PageMapped for Moves<'_> {
 
     #[inline(always)]
     fn moved(&mut self, owners: &[u32], first: u32, _: &mut Vec<u32>) {
-        self.placement.moved(owners);
+        self.placement.moved(owners, Ppn(first));
         let l2p = &mut *self.l2p;
         owners.iter().zip(first..).for_each(|(lpn, ppn)| l2p[*lpn as usize] = ppn);
     }

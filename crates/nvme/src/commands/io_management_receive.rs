@@ -26,11 +26,16 @@ pub(super) const COMMAND: Command = Command {
         if asked > u64::from(call.sqe.sgl().length) {
             return Err(Status::SGL_LENGTH);
         }
+        let offered = call.subsystem.placement_on()?.offered;
         let placed = call.media.placed().ok_or(Status::INTERNAL)?;
-        let mut units = Vec::with_capacity(handles.len());
-        for (identifier, handle) in (0..).zip(handles) {
-            let room = placed.room(handle.into()).map_err(|error| status_of(&error, false))?;
-            units.push(UnitStatus { identifier, handle: handle.into(), blocks: room.0 >> shift });
+        let mut units = Vec::with_capacity(handles.len() * usize::from(offered.groups));
+        for (place, handle) in (0..).zip(handles) {
+            for group in 0..offered.groups {
+                let [identifier, stream] =
+                    [place, handle.into()].map(|number| offered.group_bits().join(group, number));
+                let room = placed.room(stream).map_err(|error| status_of(&error, false))?;
+                units.push(UnitStatus { identifier, handle: handle.into(), blocks: room.0 >> shift });
+            }
         }
         let mut data = placement::units(&units);
         data.resize(usize::try_from(asked).expect("a MiB at most"), 0);

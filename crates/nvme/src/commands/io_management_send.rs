@@ -25,14 +25,14 @@ pub(super) const COMMAND: Command = Command {
         }
         let list = call.data.get(..2 * count).ok_or(Status::SGL_LENGTH)?;
         // All or none.
-        let found: Option<Vec<(u16, u8)>> = placement::identifiers(list)
-            .map(|identifier| Some((identifier, *handles.get(usize::from(identifier))?)))
+        let found: Option<Vec<_>> = placement::identifiers(list)
+            .map(|identifier| Some((identifier, call.subsystem.placed_by(&handles, identifier)?)))
             .collect();
-        for (identifier, handle) in found.ok_or(Status::INVALID_FIELD)? {
+        for (identifier, (stream, group, handle)) in found.ok_or(Status::INVALID_FIELD)? {
             let placed = call.media.placed().ok_or(Status::INTERNAL)?;
-            let left = placed.renew(handle.into()).map_err(|error| status_of(&error, true))?;
+            let left = placed.renew(stream).map_err(|error| status_of(&error, true))?;
             if left.is_some() {
-                call.note_placement_event(event::NOT_FULL, identifier, handle);
+                call.note_placement_event(event::NOT_FULL, identifier, (group, handle));
             }
         }
         Ok(Outcome::nothing())

@@ -114,13 +114,13 @@ pub struct Io {
     pub bytes: u32,
     /// Whether it is durable when it ends.
     pub is_durable: bool,
-    /// Of a write, the reclaim unit handle.
-    pub handle: u8,
+    /// Of a write, the stream that it is placed by: its reclaim group and unit handle, as the drive names them.
+    pub stream: u16,
 }
 
 impl Io {
     /// A flush of all that the drive has.
-    pub const FLUSH: Self = Self { op: Op::Flush, namespace: 0, offset: 0, bytes: 0, is_durable: false, handle: 0 };
+    pub const FLUSH: Self = Self { op: Op::Flush, namespace: 0, offset: 0, bytes: 0, is_durable: false, stream: 0 };
 }
 
 /// What to do with a range of the drive.
@@ -315,46 +315,46 @@ impl Call<'_> {
         controller.is_none_or(|controller| controller.feature(0x06).unwrap_or(1) & 1 != 0)
     }
 
-    /// Where a write, a copy or zeros are placed: by the directive in dwords 12 and 13. An identifier that names no handle, as none at
-    /// all, means the first of the namespace (Base 2.1, section 8.1.10.3).
+    /// Where a write, a copy or zeros are placed: by the directive in dwords 12 and 13. An identifier that names no group or no handle, as none
+    /// at all, means group 0 and the first handle of the namespace (Base 2.1, section 8.1.10.3).
     fn placing(&self) -> Result<Placing, Status> {
         let (directive, identifier) = ((self.sqe.dword(12) >> 20 & 0xf) as u8, (self.sqe.dword(13) >> 16) as u16);
         let handles = &self.namespace()?.handles;
         let first = handles.first().copied();
         match (directive, first) {
-            (0, _) => Ok(Placing { handle: first.unwrap_or(0), unknown: None }),
-            (placement::DIRECTIVE, Some(first)) => Ok(match handles.get(usize::from(identifier)) {
-                Some(handle) => Placing { handle: *handle, unknown: None },
-                None => Placing { handle: first, unknown: Some(identifier) },
+            (0, _) => Ok(Placing { stream: first.unwrap_or(0).into(), handle: first.unwrap_or(0), unknown: None }),
+            (placement::DIRECTIVE, Some(first)) => Ok(match self.subsystem.placed_by(handles, identifier) {
+                Some((stream, _, handle)) => Placing { stream, handle, unknown: None },
+                None => Placing { stream: first.into(), handle: first, unknown: Some(identifier) },
             }),
             _ => Err(Status::INVALID_FIELD), // no such directive, or it is not enabled
         }
     }
 
-    /// The reclaim unit handle of the placement identifier in dword 11, and how many types of events that dword names.
+    /// The reclaim unit handle of the placement handle in dword 11, whatever the group, and how many types of events that dword names.
     fn placement_handle(&self) -> Result<(u8, usize), Status> {
-        let (identifier, count) = (self.sqe.dword(11) & 0xffff, self.sqe.dword(11) >> 16 & 0xff);
+        let (place, count) = (self.sqe.dword(11) & 0xffff, self.sqe.dword(11) >> 16 & 0xff);
         let namespace = self.namespace()?;
         self.subsystem.placement_on()?;
-        let handle = namespace.handles.get(identifier as usize).ok_or(Status::INVALID_FIELD)?;
+        let handle = namespace.handles.get(place as usize).ok_or(Status::INVALID_FIELD)?;
         Ok((*handle, count as usize))
     }
 
     /// A command that is carried out named no placement identifier that there is.
     fn note_placing(&mut self, placing: Placing) {
         if let Some(identifier) = placing.unknown {
-            self.note_placement_event(placement::event::INVALID_IDENTIFIER, identifier, placing.handle);
+            self.note_placement_event(placement::event::INVALID_IDENTIFIER, identifier, (0, placing.handle));
         }
     }
 
-    /// Notes an event of placement that a host caused, if such events are wanted.
+    /// Notes an event of placement that a host caused, of a handle in a group, if such events are wanted.
     #[cold]
-    fn note_placement_event(&mut self, kind: u8, identifier: u16, handle: u8) {
+    fn note_placement_event(&mut self, kind: u8, identifier: u16, (group, handle): (u16, u8)) {
         let nsid = self.sqe.nsid();
         if let Some(placement) = self.subsystem.placement.as_mut().filter(|placement| placement.wants(handle, kind)) {
             let at_ns = self.media.health().power_on_ns;
             let (identifier, nsid, handle) = (Some(identifier), Some(nsid), handle.into());
-            placement.note(placement::Event { kind, at_ns, identifier, nsid, handle, moved: None });
+            placement.note(placement::Event { kind, at_ns, identifier, nsid, group, handle, moved: None });
         }
     }
 
@@ -441,6 +441,8 @@ impl Call<'_> {
 /// Where a write is placed.
 #[derive(Clone, Copy, Debug)]
 struct Placing {
+    /// See [`Io::stream`].
+    stream: u16,
     /// The reclaim unit handle.
     handle: u8,
     /// An identifier that names none.
@@ -454,8 +456,8 @@ struct Range<'a> {
     /// The first byte of the namespace.
     first: u64,
     bytes: u64,
-    /// Of a write, the reclaim unit handle.
-    handle: u8,
+    /// See [`Io::stream`].
+    stream: u16,
 }
 
 impl<'a> Range<'a> {
@@ -465,12 +467,12 @@ impl<'a> Range<'a> {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
         let shift = namespace.shift();
-        Ok(Self { namespace, first: first << shift, bytes: blocks << shift, handle: 0 })
+        Ok(Self { namespace, first: first << shift, bytes: blocks << shift, stream: 0 })
     }
 
     /// The same, to be written in the unit of a handle.
     fn placed(self, placing: Placing) -> Self {
-        Self { handle: placing.handle, ..self }
+        Self { stream: placing.stream, ..self }
     }
 
     /// What the drive is asked for it: one request, or one for each of its extents.
@@ -478,7 +480,7 @@ impl<'a> Range<'a> {
         if let [extent] = self.namespace.extents() {
             let bytes = u32::try_from(self.bytes).expect("65,536 blocks of 4 KiB at most");
             let (namespace, offset) = (self.namespace.serial, extent.first + self.first);
-            return Outcome::Io(Io { op, namespace, offset, bytes, is_durable, handle: self.handle });
+            return Outcome::Io(Io { op, namespace, offset, bytes, is_durable, stream: self.stream });
         }
         let ios = self.ios(op, is_durable);
         if let [io] = ios[..] { Outcome::Io(io) } else { Outcome::Several(ios) }
@@ -491,7 +493,7 @@ impl<'a> Range<'a> {
             offset: extent.first,
             bytes: u32::try_from(extent.bytes).expect("65,536 blocks of 4 KiB at most"),
             is_durable,
-            handle: self.handle,
+            stream: self.stream,
         };
         self.namespace.locate(self.first, self.bytes).map(io).collect()
     }

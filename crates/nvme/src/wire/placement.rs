@@ -18,7 +18,7 @@ pub const DIRECTIVE: u8 = 2;
 /// Events that the log page holds of each kind.
 pub const EVENTS_MAX: usize = 63;
 
-/// Bits of a configuration's attributes: it is valid. No bit of an identifier names a reclaim group, since there is one.
+/// Bits of a configuration's attributes: it is valid. The four lowest say how many bits of an identifier are the reclaim group (RGIF).
 const VALID: u8 = 1 << 7;
 /// How a handle keeps what the drive moves.
 const INITIALLY_ISOLATED: u8 = 1;
@@ -36,8 +36,8 @@ pub fn configurations(placement: &Placement, namespaces: u32) -> Vec<u8> {
     put(&mut out, 4, &size); // NUMFDPC counts from 0
     let descriptor = &mut out[HEADER..];
     put(descriptor, 0, &u16::try_from(length).expect("handles are few").to_le_bytes());
-    descriptor[2] = VALID;
-    put(descriptor, 4, &1u32.to_le_bytes()); // NRG
+    descriptor[2] = VALID | placement.group_bits().count();
+    put(descriptor, 4, &u32::from(placement.groups).to_le_bytes()); // NRG
     put(descriptor, 8, &placement.handles.to_le_bytes()); // NRUH
     put(descriptor, 10, &(IDENTIFIERS_MAX - 1).to_le_bytes()); // MAXPIDS
     put(descriptor, 12, &namespaces.to_le_bytes()); // NNSS
@@ -75,7 +75,7 @@ pub fn statistics(counts: [u64; 3]) -> Vec<u8> {
     out
 }
 
-/// The reclaim unit of a handle of a namespace.
+/// The reclaim unit of a handle of a namespace in a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitStatus {
     /// The placement identifier.
@@ -127,6 +127,8 @@ pub struct Event {
     pub identifier: Option<u16>,
     /// The namespace, if it is known.
     pub nsid: Option<u32>,
+    /// The reclaim group.
+    pub group: u16,
     /// The reclaim unit handle.
     pub handle: u16,
     /// What was moved: the first logical block, if it is known, and how many.
@@ -157,7 +159,8 @@ impl Event {
             put(&mut out, 18, &blocks.to_le_bytes());
             put(&mut out, 20, &first.unwrap_or(0).to_le_bytes());
         }
-        put(&mut out, 34, &self.handle.to_le_bytes()); // RUHID, of reclaim group 0
+        put(&mut out, 32, &self.group.to_le_bytes());
+        put(&mut out, 34, &self.handle.to_le_bytes());
         out
     }
 }
@@ -180,7 +183,7 @@ mod tests {
 
     #[test]
     fn structures_have_their_fields_where_hosts_look() {
-        let placement = Placement { handles: 3, stays_isolated: false, unit: Bytes(6 << 20) };
+        let placement = Placement { handles: 3, groups: 1, stays_isolated: false, unit: Bytes(6 << 20) };
         let page = configurations(&placement, 64);
         // A header of 16 bytes, and a descriptor of 64 and 3 handles of 4 bytes, in whole 8 bytes.
         assert_eq!((page.len(), u16_at(&page, 0), u32_at(&page, 4), u16_at(&page, 16)), (96, 0, 96, 80));
@@ -188,12 +191,28 @@ mod tests {
         assert_eq!((u32_at(&page, 28), u64_at(&page, 32), u32_at(&page, 40)), (64, 6 << 20, 0));
         assert_eq!([80, 84, 88, 92].map(|at| page[at]), [1, 1, 1, 0]);
         assert_eq!(configurations(&Placement { stays_isolated: true, ..placement }, 64)[80], 2);
+        // RGIF and NRG; the rest stays.
+        for (groups, bits) in [(2, 1), (3, 2), (4, 2), (256, 8)] {
+            let several = configurations(&Placement { groups, ..placement }, 64);
+            let mut expected = page.clone();
+            expected[18] = 0x80 | bits;
+            expected[20..24].copy_from_slice(&u32::from(groups).to_le_bytes());
+            assert_eq!(several, expected, "{groups}");
+        }
         let page = usage(&[User::Host, User::None, User::Controller]);
         assert_eq!((u16_at(&page, 0), page[8], page[16], page[24], page.len()), (3, 1, 0, 2, 32));
-        let event =
-            Event { kind: 0x80, at_ns: 0, identifier: None, nsid: Some(7), handle: 5, moved: Some((Some(9), 4)) };
+        let event = Event {
+            kind: 0x80,
+            at_ns: 0,
+            identifier: None,
+            nsid: Some(7),
+            group: 0x102,
+            handle: 5,
+            moved: Some((Some(9), 4)),
+        };
         let bytes = event.bytes([1; 8]);
         assert_eq!((bytes[0], bytes[1], u32_at(&bytes, 12), bytes[34]), (0x80, 0b110, 7, 5));
+        assert_eq!(u16_at(&bytes, 32), 0x102);
         assert_eq!((bytes[16], u16_at(&bytes, 18), u64_at(&bytes, 20)), (1, 4, 9));
         assert_eq!((events([bytes].into_iter()).len(), u32_at(&events([bytes; 2].into_iter()), 0)), (128, 2));
     }

@@ -74,7 +74,7 @@ pub struct Wanted {
 pub struct Queue {
     nsid: u32,
     block_shift: u8,
-    /// Placement identifiers, by stream; none where the drive places no data.
+    /// Placement identifiers, which streams name; none where the drive places no data.
     identifiers: Vec<u16>,
     in_capsule: usize,
     data_max: u32,
@@ -141,7 +141,7 @@ impl Queue {
                 let durable = u32::from(message.is_durable) << 30;
                 put(&mut command.0, 48, &((blocks - 1) | durable).to_le_bytes());
                 // A write of the first stream, or of one that there is not, goes where those go that name none.
-                let identifier = self.identifiers.get(usize::from(message.stream)).filter(|_| message.stream > 0);
+                let identifier = self.identifiers.iter().find(|id| **id == message.stream && message.stream > 0);
                 if let (1, Some(identifier)) = (message.kind, identifier) {
                     command.0[50] |= placement::DIRECTIVE << 4;
                     put(&mut command.0, 54, &identifier.to_le_bytes());
@@ -452,12 +452,24 @@ fn identifiers(
     if admin.get("whether it places data", is_on, &[], 0)?.0 & 1 == 0 {
         return Ok(Vec::new());
     }
-    let wanted = HEADER + UNIT * usize::from(placement::IDENTIFIERS_MAX);
-    let mut units = sqe(opcode::IO_MANAGEMENT_RECEIVE, nsid, 0);
-    put(&mut units.0, 40, &1u32.to_le_bytes());
-    put(&mut units.0, 44, &u32::try_from(wanted / 4 - 1).expect("identifiers are few").to_le_bytes());
-    let (_, found) = io.get("its reclaim units", units, &[], wanted)?;
-    let units = found[HEADER..].chunks_exact(UNIT).take(u16_at(&found, 14).into());
+    let mut ask = |count: usize| {
+        let wanted = HEADER + UNIT * count;
+        let mut units = sqe(opcode::IO_MANAGEMENT_RECEIVE, nsid, 0);
+        put(&mut units.0, 40, &1u32.to_le_bytes());
+        put(
+            &mut units.0,
+            44,
+            &u32::try_from(wanted / 4 - 1).expect("identifiers are counted in 16 bits").to_le_bytes(),
+        );
+        io.get("its reclaim units", units, &[], wanted).map(|(_, found)| found)
+    };
+    let few = usize::from(placement::IDENTIFIERS_MAX);
+    let mut found = ask(few)?;
+    let count = usize::from(u16_at(&found, 14));
+    if count > few {
+        found = ask(count)?; // of several groups
+    }
+    let units = found[HEADER..].chunks_exact(UNIT).take(count);
     Ok(units.map(|unit| u16_at(unit, 0)).collect())
 }
 

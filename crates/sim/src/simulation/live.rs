@@ -404,12 +404,12 @@ impl Placed for LiveRun {
     fn placement(&mut self) -> Placement {
         self.placement.expect("a drive without handles is not placed")
     }
-    fn room(&mut self, handle: u16) -> Result<Bytes, IoError> {
-        self.run.machine.ssd_mut().unit_room(handle)
+    fn room(&mut self, stream: u16) -> Result<Bytes, IoError> {
+        self.run.machine.ssd_mut().unit_room(stream)
     }
-    fn renew(&mut self, handle: u16) -> Result<Option<Bytes>, IoError> {
+    fn renew(&mut self, stream: u16) -> Result<Option<Bytes>, IoError> {
         self.check_image().map_err(IoError::Device)?;
-        self.run.machine.ssd_mut().renew_unit(handle)
+        self.run.machine.ssd_mut().renew_unit(stream)
     }
     fn watch_moves(&mut self, handles: u64) {
         self.watched = handles;

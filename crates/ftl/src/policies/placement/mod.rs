@@ -118,10 +118,11 @@ pub trait PlacementPolicy: Sized {
     fn host(&mut self, write: HostWrite) -> u8;
     /// The stream of a page that cleaning moves.
     fn relocation(&mut self, page: Relocation) -> u8;
-    /// Pages were moved by cleaning. [`PlacementPolicy::relocation`] may be asked twice for a page that moves once.
+    /// Pages were moved by cleaning, to `to` and the pages after it. [`PlacementPolicy::relocation`] may be asked twice for a page that
+    /// moves once.
     #[inline(always)]
-    fn moved(&mut self, lpns: &[u32]) {
-        let _ = lpns;
+    fn moved(&mut self, lpns: &[u32], to: Ppn) {
+        let _ = (lpns, to);
     }
     /// Counts of its handles, if it has any.
     fn handles(&self) -> &[HandleCounts] {
@@ -191,9 +192,9 @@ macro_rules! placements {
             }
             /// See [`PlacementPolicy::moved`].
             #[inline(always)]
-            pub fn moved(&mut self, lpns: &[u32]) {
+            pub fn moved(&mut self, lpns: &[u32], to: Ppn) {
                 match self {
-                    $(Placement::$policy(policy) => policy.moved(lpns),)+
+                    $(Placement::$policy(policy) => policy.moved(lpns, to),)+
                     Placement::Foreign(_) => {}
                 }
             }
@@ -231,6 +232,7 @@ placements! {
 pub use container_marking::{ContainerMarkingSettings, Demotion};
 pub use dac::DacSettings;
 pub use envy::EnvySettings;
+pub(crate) use fdp::Named;
 pub use fdp::{FdpSettings, Isolation, MovedRun};
 pub use foreign::{ForeignPlacement, HostRun, MakePlacement, MovedPages, PlacePages};
 pub use hot_cold::{Detector, GcClass, HotColdSettings};

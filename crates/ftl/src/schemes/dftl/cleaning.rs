@@ -172,7 +172,7 @@ impl PageMapped for Moves<'_> {
             owners.iter().zip(first..).for_each(|(page, ppn)| directory[*page as usize - logical_pages].ppn = ppn);
             return;
         }
-        self.placement.moved(owners);
+        self.placement.moved(owners, Ppn(first));
         let mut cached = 0;
         for (owner, ppn) in owners.iter().copied().zip(first..) {
             match map.slot_of(owner) {

@@ -42,6 +42,8 @@ pub(super) struct Places {
     unit: u32,
     units_in_row: u32,
     pages_per_block: u32,
+    /// Blocks of a reclaim group, if there are several and blocks lie on several dies.
+    blocks_per_group: Option<u32>,
     two_pass: bool,
     /// Whether every page is a unit, and a block lies on one die.
     single_pages: bool,
@@ -59,6 +61,8 @@ impl Places {
             unit: layout.unit(),
             units_in_row: layout.units_in_row(),
             pages_per_block: config.layout().pages_per_block(),
+            blocks_per_group: (layout.dies > 1 && config.layout().dies() > 1)
+                .then(|| config.layout().blocks_per_plane()),
             single_pages: layout.unit() == 1 && layout.dies == 1,
             two_pass: config.chips.programming == Programming::TwoPass,
         }
@@ -154,27 +158,31 @@ impl Places {
         let last = if parity == of - 1 { of - 2 } else { of - 1 };
         (member == last).then(|| {
             let die_in_block = group * of + parity;
-            Parity { die: self.chip(die_in_block), die_in_block }
+            Parity { die: self.chip(place.block, die_in_block), die_in_block }
         })
     }
 
     /// The dies, and their numbers among those of the block, that hold the rest of a page's parity group.
     pub fn others_in_group(&self, place: &Place) -> impl Iterator<Item = (u32, u32)> + use<> {
-        let (places, of, mine) = (*self, self.layout.parity_dies, place.die_in_block);
+        let (places, of, mine, block) = (*self, self.layout.parity_dies, place.die_in_block, place.block);
         let group = mine.checked_div(of).map_or(0..0, |group| group * of..(group + 1) * of);
-        group.filter(move |other| *other != mine).map(move |other| (places.chip(other), other))
+        group.filter(move |other| *other != mine).map(move |other| (places.chip(block, other), other))
     }
 
     /// The die of the chips that is number `die_in_block` of the block of `ppn`.
     #[inline(always)]
     pub fn die(&self, die_in_block: u32, ppn: Ppn, geometry: &Geometry) -> u32 {
-        if self.layout.dies == 1 { geometry.die_of(ppn).0 } else { self.chip(die_in_block) }
+        if self.layout.dies == 1 { geometry.die_of(ppn).0 } else { self.chip(geometry.block_of(ppn).0, die_in_block) }
     }
 
-    /// Units go to another channel each.
+    /// Units go to another channel each, those of a group to its part of the dies in that order.
     #[inline(always)]
-    fn chip(&self, die_in_block: u32) -> u32 {
-        die_in_block % self.channels * self.dies_per_channel + die_in_block / self.channels
+    fn chip(&self, block: u32, die_in_block: u32) -> u32 {
+        let turn = match self.blocks_per_group {
+            None => die_in_block,
+            Some(blocks) => block / blocks * self.layout.dies + die_in_block,
+        };
+        turn % self.channels * self.dies_per_channel + turn / self.channels
     }
 }
 
