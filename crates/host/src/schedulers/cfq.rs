@@ -231,11 +231,9 @@ impl Cfq {
         if !self.is_2638() || target_latency.0 == 0 || round <= target_latency.0 {
             return slice;
         }
-        let share = |of: u64, part: u64, whole: u64| {
-            match of.checked_mul(part) {
-                Some(product) => product / whole,
-                None => u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(u64::MAX),
-            }
+        let share = |of: u64, part: u64, whole: u64| match of.checked_mul(part) {
+            Some(product) => product / whole,
+            None => u64::try_from(u128::from(of) * u128::from(part) / u128::from(whole)).unwrap_or(u64::MAX),
         };
         let least = slice.min(share(2 * slice_idle.0, slice, slice_sync.0));
         share(slice, target_latency.0, round).max(least)
