@@ -38,7 +38,7 @@ def test_counts_of_handles_are_those_of_the_flash() -> None:
 
 def test_groups_count_by_handle_and_no_write_fails() -> None:
     # Handle 1 of group 0 and of group 1, and more of group 0 than fits it.
-    settings = {"placement.fdp.groups": 2, "placement.fdp.handles": 2}
+    settings: dict[str, object] = {"placement.fdp.groups": 2, "placement.fdp.handles": 2}
     run = played("uniform:write=1", settings)
     ssd = Ssd.named("default").with_({**SMALL, **settings})
     tenants = [f"uniform:write=1,depth=2 @ handle={handle}" for handle in (1, 0x8001)]
