@@ -13,11 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
+import shlex
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -113,6 +116,38 @@ PARTS = (
 )
 
 
+def played(
+    command: Sequence[str | Path], folder: Path, settings: Mapping[str, str] | None = None
+) -> tuple[resource.struct_rusage, str]:
+    """What a process and those that it began used, and what it printed.
+
+    Raises
+    ------
+    RuntimeError
+        If it fails.
+    """
+    # An installed package lies there compiled; so is this one, from its second start on.
+    surroundings = {
+        key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
+    }
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=surroundings | dict(settings or {}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    said = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{shlex.join(map(str, command))}: {said}")
+    return used, said
+
+
 def cost(part: Part, program: Path) -> Cost:
     """Play a part in an empty folder.
 
@@ -121,28 +156,11 @@ def cost(part: Part, program: Path) -> Cost:
     RuntimeError
         If one of its commands fails.
     """
-    # An installed package lies there compiled; so is this one, from its second start on.
-    surroundings = {
-        key: text for key, text in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"
-    }
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "sweep.toml").write_text(SWEEP)
         cpu, memory, began = 0.0, 0.0, time.monotonic()
         for words in part.commands:
-            process = subprocess.Popen(
-                [program, *words],
-                cwd=folder,
-                env=surroundings,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            assert process.stderr is not None
-            said = process.stderr.read()
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            if process.returncode:
-                raise RuntimeError(f"{program} {' '.join(words)}: {said}")
+            used, _ = played([program, *words], Path(folder))
             cpu += used.ru_utime + used.ru_stime
             memory = max(memory, used.ru_maxrss / 1024)
         return Cost(cpu, time.monotonic() - began, memory)

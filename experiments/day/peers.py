@@ -14,11 +14,9 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
 import re
 import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
@@ -27,7 +25,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-PROGRAM = Path(sys.executable).parent / "flashwright"
+from day import PROGRAM, played
+
 # What of MQSim's drive is another value: a sixteenth of its blocks, spare space that our cleaning can work with, and a
 # cached map of no more entries than there are pages.
 SMALLER = {
@@ -114,21 +113,7 @@ def timed(
     RuntimeError
         If it fails.
     """
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=os.environ | (settings or {}),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    assert process.stdout is not None
-    said = process.stdout.read()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"{shlex.join(map(str, command))}: {said}")
+    used, said = played(command, folder, settings)
     return used.ru_utime + used.ru_stime, said
 
 
@@ -164,7 +149,7 @@ def prepare(mqsim: Path, folder: Path) -> None:
         timed([PROGRAM, "convert", "mqsim", "drive.xml", path.name, "--out", path.stem], folder)
 
 
-def played(name: str, mqsim: Path, folder: Path) -> tuple[int, float, float, str, str]:
+def both_play(name: str, mqsim: Path, folder: Path) -> tuple[int, float, float, str, str]:
     """Requests of a flow, processor seconds of both, and what both say; MQSim plays first and counts the requests."""
     peer_s, _ = timed([mqsim / "MQSim", "-i", "drive.xml", "-w", f"{name}.xml"], folder)
     flow = ElementTree.parse(folder / f"{name}_scenario_1.xml").getroot()
@@ -188,8 +173,8 @@ def played(name: str, mqsim: Path, folder: Path) -> tuple[int, float, float, str
 
 def beside_mqsim(work: str, mqsim: Path, folder: Path) -> Round:
     """A work that both play."""
-    _, peer_start_s, here_start_s, _, _ = played(f"{work}-short", mqsim, folder)
-    requests, peer_s, here_s, peer_says, here_says = played(work, mqsim, folder)
+    _, peer_start_s, here_start_s, _, _ = both_play(f"{work}-short", mqsim, folder)
+    requests, peer_s, here_s, peer_says, here_says = both_play(work, mqsim, folder)
     return Round(
         *(f"MQSim, {work}", requests, peer_s, here_s),
         *(peer_start_s, here_start_s, peer_says, here_says),

@@ -57,13 +57,6 @@ impl Default for FdpSettings {
     }
 }
 
-impl FdpSettings {
-    fn named(&self) -> Named {
-        let groups = self.groups.clamp(1, 256);
-        Named { groups, handles: self.handles.clamp(1, 64), bits: GroupBits::of(groups) }
-    }
-}
-
 /// The groups and handles that there are, and how they are named.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Named {
@@ -75,7 +68,8 @@ pub(crate) struct Named {
 impl Named {
     /// Those of a drive that places by handle.
     pub fn of(settings: &FdpSettings) -> Self {
-        settings.named()
+        let groups = settings.groups.clamp(1, 256);
+        Self { groups, handles: settings.handles.clamp(1, 64), bits: GroupBits::of(groups) }
     }
 
     /// Number of groups.
@@ -206,7 +200,7 @@ impl PlacementPolicy for Fdp {
     type Settings = FdpSettings;
 
     fn new(settings: &FdpSettings, context: PlacementContext) -> Self {
-        let named = settings.named();
+        let named = Named::of(settings);
         let handles = named.handles;
         let counts = HandleCounts { pages_moved_for: vec![0; usize::from(handles)], ..HandleCounts::default() };
         Self {
