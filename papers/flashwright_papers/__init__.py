@@ -26,10 +26,10 @@ from flashwright_papers.claims import (
     claim,
     part,
 )
-from flashwright_papers.judged import Judged, Reading
 from flashwright_papers.papers import Paper, papers
 from flashwright_papers.planning import Plan, choose, plan
 from flashwright_papers.session import Reproduction, reproduce
+from flashwright_papers.verdicts import Judged, Reading
 
 __all__ = [
     "Answer",

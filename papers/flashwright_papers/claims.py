@@ -145,12 +145,12 @@ class Claim:
     reading: str = ""
     causes: tuple[Cause, ...] = ()
 
-    def counted(self, judged: Verdict) -> Verdict:
+    def counted(self, judgement: Verdict) -> Verdict:
         """The verdict that a judgement by the claim's rule counts as.
 
         Parameters
         ----------
-        judged : Verdict
+        judgement : Verdict
             By the rule alone.
 
         Returns
@@ -158,8 +158,8 @@ class Claim:
         Verdict
             The claim's basis, if it has one and the judgement agrees with the source; otherwise the judgement.
         """
-        agrees = judged in (Verdict.REPRODUCED, Verdict.DIRECTION)
-        return Verdict(self.basis) if self.basis and agrees else judged
+        agrees = judgement in (Verdict.REPRODUCED, Verdict.DIRECTION)
+        return Verdict(self.basis) if self.basis and agrees else judgement
 
 
 @dataclass(frozen=True)
@@ -364,12 +364,12 @@ class Open:
     others: tuple[Value, ...]
     why: str
 
-    def told(self, value: Value) -> str:
+    def describe(self, value: Value) -> str:
         """The reading with another value, in words.
 
         Examples
         --------
-        >>> Open("spare", "spare space", 0.03, (0.07,), "").told(0.07)
+        >>> Open("spare", "spare space", 0.03, (0.07,), "").describe(0.07)
         'spare space: 0.07'
         """
         return f"{self.what}: {value}"

@@ -20,8 +20,8 @@ from flashwright.sweeps.points import Outcome, Store
 from flashwright_papers import Claim, Exhibit, Paper, Plan, Reproduction, choose, papers
 from flashwright_papers import reproduce as carry_out
 from flashwright_papers.claims import TOO_SMALL
+from flashwright_papers.documents import read_kept, renewed, searched, written
 from flashwright_papers.figures import paper_pages
-from flashwright_papers.kept import read_kept, renewed, searched, written
 from flashwright_papers.markdown import pages, verdict_in_full, why_in_full
 from flashwright_papers.pages import claims_page
 from flashwright_papers.planning import exhibits
@@ -32,7 +32,7 @@ __all__ = ["reproduce"]
 _Texts = list[str]  # the options below have one named list
 _TRACES = "FLASHWRIGHT_TRACES"
 # Up to this many claims are printed in full; more are printed as a table.
-_TOLD_IN_FULL = 3
+_CLAIMS_IN_FULL_MAX = 3
 
 
 @dataclass
@@ -168,7 +168,7 @@ def reproduce(
                 experiments=run.experiments,
                 workers=workers.jobs,
                 dask=workers.dask,
-                told=None if output.quiet else _tell,
+                announce=None if output.quiet else _tell,
                 progress=bar.update,
             )
     except KeyboardInterrupt:
@@ -336,14 +336,14 @@ def _tell(made: Plan) -> None:
     if not made.claims:
         return
     left = made.runs - made.kept
-    told = f"{units.count(len(made.claims))} claims rest on {units.count(made.runs)} runs"
+    note = f"{units.count(len(made.claims))} claims rest on {units.count(made.runs)} runs"
     if made.kept:
-        told += f", of which {units.count(made.kept)} are kept"
+        note += f", of which {units.count(made.kept)} are kept"
     if left:
         minutes = made.cpu_s / 60
         lasts = f"about {minutes:.0f} minutes" if minutes >= 1.5 else "a minute or two"
-        told += f"; {lasts} of one core to go"
-    errors.note(told)
+        note += f"; {lasts} of one core to go"
+    errors.note(note)
 
 
 def _counts(document: Mapping[str, Any]) -> str:
@@ -354,7 +354,7 @@ def _show_claims(document: Mapping[str, Any]) -> None:
     out = page.console()
     claims_of = {each["paper"] for each in document["claims"]}
     for source in document["sources"]:
-        if source["paper"] in claims_of and len(document["claims"]) > _TOLD_IN_FULL:
+        if source["paper"] in claims_of and len(document["claims"]) > _CLAIMS_IN_FULL_MAX:
             continue  # a table of many claims is no place for drawings
         for each in source["exhibits"]:
             if each["drawing"]:
@@ -362,7 +362,7 @@ def _show_claims(document: Mapping[str, Any]) -> None:
                 out.print(page.grid([(each["name"], source["paper"]), *rows]))
                 out.print()
     claims: list[dict[str, Any]] = document["claims"]
-    if len(claims) <= _TOLD_IN_FULL:
+    if len(claims) <= _CLAIMS_IN_FULL_MAX:
         for each in claims:
             out.print(page.grid(_in_full(each)))
             out.print()
@@ -385,12 +385,12 @@ def _show_claims(document: Mapping[str, Any]) -> None:
 
 def _show(found: Reproduction, document: Mapping[str, Any]) -> None:
     _show_claims(document)
-    if not found.judged:
+    if not found.claim_verdicts:
         return
     out = page.console()
     kept = found.runs - found.computed
     out.print(
-        f"{len(found.judged)} claims: {_counts(document)}. {units.count(found.runs)} runs"
+        f"{len(found.claim_verdicts)} claims: {_counts(document)}. {units.count(found.runs)} runs"
         + (f", {units.count(kept)} of them kept from before" if kept else "")
         + f"; {found.cpu_s / 60:.1f} minutes of one core, {found.wall_s / 60:.1f} minutes on {found.workers}."
     )

@@ -205,16 +205,19 @@ class _Panel:
                 continue
             if not self.plot["points"]:
                 for run in _runs(there):
-                    told = " ".join(f"{x:.1f},{y:.1f}" for x, y in run)
-                    yield f'<polyline points="{told}" fill="none" stroke="{_hue(at)}" stroke-width="1.3"{_dash(at)}/>'
+                    vertices = " ".join(f"{x:.1f},{y:.1f}" for x, y in run)
+                    yield (
+                        f'<polyline points="{vertices}" fill="none" stroke="{_hue(at)}" '
+                        f'stroke-width="1.3"{_dash(at)}/>'
+                    )
             if self.plot["points"] or len(points) < 2:
                 r = _DOT if len(points) > _MANY else 2 * _DOT
                 # A line of no length with round ends is a dot, in fewer letters than a circle.
-                told = "".join(
+                path_data = "".join(
                     f"M{x:.0f} {y:.0f}h0" if len(points) > _MANY else f"M{x:.1f} {y:.1f}h0"
                     for x, y in points
                 )
-                yield f'<path d="{told}" stroke="{_hue(at)}" stroke-width="{2 * r}" stroke-linecap="round"/>'
+                yield f'<path d="{path_data}" stroke="{_hue(at)}" stroke-width="{2 * r}" stroke-linecap="round"/>'
 
     def _bars(self) -> Iterator[str]:
         lines = self.plot["lines"]

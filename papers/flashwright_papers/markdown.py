@@ -97,24 +97,24 @@ def otherwise(each: Mapping[str, Any]) -> str:
     >>> otherwise(each)
     'Other readings: reproduced with erased drive; not reproduced with full drive.'
     """
-    told = []
+    sentences = []
     if each.get("also"):
-        told.append(f"Other readings: {_by_verdict(each['also'].items())}.")
+        sentences.append(f"Other readings: {_by_verdict(each['also'].items())}.")
     taken, *others = each.get("searched") or [None]
     if taken is not None and others:
         found = [(one["given"], one["verdict"]) for one in others]
         other = [(given, verdict) for given, verdict in found if verdict != taken["verdict"]]
         same = len(found) - len(other)
         if other:
-            told.append(
+            sentences.append(
                 f"Searched, {taken['verdict']} as taken: {_by_verdict(other)}"
                 + (f"; the same with {same} other{'s' * (same > 1)}." if same else ".")
             )
         else:
-            told.append(
+            sentences.append(
                 f"Searched, {taken['verdict']} as taken, and so with every other reading ({same})."
             )
-    return " ".join(told)
+    return " ".join(sentences)
 
 
 def _by_verdict(found: Iterable[tuple[str, str]]) -> str:

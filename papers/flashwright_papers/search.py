@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from flashwright.sweeps.points import Store
 from flashwright_papers.claims import Setting, Verdict
-from flashwright_papers.judged import Judged, Reading
 from flashwright_papers.papers import Paper
 from flashwright_papers.planning import Plan, keys, needs, plan
+from flashwright_papers.verdicts import Judged, Reading
 
 __all__ = ["search"]
 
 
 def search(
     read: Mapping[str, Paper],
-    judged: Sequence[Judged],
+    claim_verdicts: Sequence[Judged],
     setting: Setting,
     store: Store,
     judge: Callable[[Plan], tuple[Judged, ...]],
@@ -27,7 +27,7 @@ def search(
     ----------
     read : mapping of str to Paper
         All papers.
-    judged : sequence of Judged
+    claim_verdicts : sequence of Judged
         What came out with the readings that are taken.
     setting : Setting
         What that was run with.
@@ -40,7 +40,7 @@ def search(
     for name, paper in read.items():
         sought = [
             each.claim
-            for each in judged
+            for each in claim_verdicts
             if each.claim.paper == name and each.verdict in (Verdict.DIRECTION, Verdict.NOT)
         ]
         small = replace(setting, divisor=paper.search_divisor)
@@ -55,16 +55,18 @@ def search(
             touched = tuple(
                 each for each in sought if keys(read, made, each) != keys(read, taken, each)
             )
-            others.append((left_open.told(value), made, touched))
+            others.append((left_open.describe(value), made, touched))
         # A claim whose runs no reading changes is left alone.
         open_ = tuple(each for each in sought if any(each in touched for _, _, touched in others))
-        for told, made, touched in [("", taken, open_), *others]:
+        for description, made, touched in [("", taken, open_), *others]:
             if not touched:
                 continue
             needed = {need for each in touched for need in needs(read, each)}
             points = {need: made.points[need] for need in made.points if need in needed}
             for each in judge(replace(made, claims=touched, points=points)):
                 if each.answer is not None:
-                    reading = Reading(told, each.answer.verdict, each.answer.ours)
+                    reading = Reading(description, each.answer.verdict, each.answer.ours)
                     found.setdefault(each.claim.id, []).append(reading)
-    return tuple(replace(each, searched=tuple(found.get(each.claim.id, ()))) for each in judged)
+    return tuple(
+        replace(each, searched=tuple(found.get(each.claim.id, ()))) for each in claim_verdicts
+    )

@@ -33,10 +33,10 @@ from flashwright_papers.claims import (
     Value,
     Verdict,
 )
-from flashwright_papers.judged import Judged, plain
 from flashwright_papers.papers import Paper, papers
 from flashwright_papers.planning import Plan, checked_given, choose, exhibits, keys, needs, plan
 from flashwright_papers.search import search as search_readings
+from flashwright_papers.verdicts import Judged, plain
 
 __all__ = [
     "Judging",
@@ -92,7 +92,7 @@ class Reproduction(Tabular):
 
     Attributes
     ----------
-    judged : tuple of Judged
+    claim_verdicts : tuple of Judged
         Every claim that was asked for.
     setting : Setting
         What it was run with.
@@ -116,7 +116,7 @@ class Reproduction(Tabular):
         The papers, with the figures and tables that were asked for.
     """
 
-    judged: tuple[Judged, ...]
+    claim_verdicts: tuple[Judged, ...]
     setting: Setting
     version: str
     date: str
@@ -141,7 +141,7 @@ class Reproduction(Tabular):
     @property
     def counts(self) -> dict[str, int]:
         """How many claims there are of each verdict, and how many could not be judged."""
-        return counts_of(each.told for each in self.judged)
+        return counts_of(each.reported_verdict for each in self.claim_verdicts)
 
     def to_arrow(self) -> pa.Table:
         """A row for each claim.
@@ -168,7 +168,7 @@ class Reproduction(Tabular):
         return of_rows({name: row[name] for name in names} for row in self._rows())
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [each.to_json() for each in self.judged]
+        return [each.to_json() for each in self.claim_verdicts]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
@@ -258,7 +258,7 @@ def reproduce(
     given: Mapping[str, Value] | None = None,
     search: bool = False,
     progress: Callable[[Outcome, int, int], None] | None = None,
-    told: Callable[[Plan], None] | None = None,
+    announce: Callable[[Plan], None] | None = None,
 ) -> Reproduction:
     """Run what claims rest on, and judge them.
 
@@ -285,7 +285,7 @@ def reproduce(
         drives as small as the paper's ``search-divisor`` says.
     progress : callable, optional
         Called after each run with its outcome, how many are finished, and how many there are.
-    told : callable, optional
+    announce : callable, optional
         Called with the plan before anything is run; in a search once for each reading.
 
     Returns
@@ -302,22 +302,22 @@ def reproduce(
     folder = None if traces is None else folder_of(traces)
     setting = Setting(quick, folder, checked_given(read, claims, given or {}))
     kept = Store(Path(store))
-    judging = Judging(read, kept, workers, dask, progress, told)
+    judging = Judging(read, kept, workers, dask, progress, announce)
 
     began = time.monotonic()
     made = plan(read, claims, setting, kept)
-    judged = judging(made)
+    claim_verdicts = judging(made)
     taken = {name: dict(each) for name, each in judging.by_part.items()}
     if quick:
         full = plan(read, claims, replace(setting, quick=False), kept)
-        judged = tuple(
+        claim_verdicts = tuple(
             replace(each, too_small=keys(read, made, each.claim) != keys(read, full, each.claim))
-            for each in judged
+            for each in claim_verdicts
         )
     if search:
-        judged = search_readings(read, judged, setting, kept, judging)
+        claim_verdicts = search_readings(read, claim_verdicts, setting, kept, judging)
     return Reproduction(
-        judged,
+        claim_verdicts,
         setting,
         __version__,
         datetime.date.today().isoformat(),
@@ -341,7 +341,7 @@ class Judging:
         All papers.
     kept : Store
         Where results are kept.
-    workers, dask, progress, told
+    workers, dask, progress, announce
         As :func:`reproduce` takes them.
     by_part : dict of str to dict of str to Outcome
         What came out of all plans so far, by part and by the point's key.
@@ -352,7 +352,7 @@ class Judging:
     workers: int | None = None
     dask: str | None = None
     progress: Callable[[Outcome, int, int], None] | None = None
-    told: Callable[[Plan], None] | None = None
+    announce: Callable[[Plan], None] | None = None
     by_part: dict[str, dict[str, Outcome]] = field(default_factory=dict)
 
     @property
@@ -384,8 +384,8 @@ class Judging:
 
     def __call__(self, made: Plan) -> tuple[Judged, ...]:
         """Run a plan and judge it."""
-        if self.told is not None:
-            self.told(made)
+        if self.announce is not None:
+            self.announce(made)
         listed = [point for points in made.points.values() for point in points]
         outcomes = compute(
             listed, self.kept, workers=self.workers, dask=self.dask, progress=self.progress

@@ -15,7 +15,7 @@ import pytest
 
 import needs
 from flashwright_papers import Verdict, papers, reproduce
-from flashwright_papers.kept import renewed
+from flashwright_papers.documents import renewed
 from flashwright_papers.markdown import pages, why_in_full
 from flashwright_papers.papers import folder_of_papers
 from flashwright_papers.session import Spent, totals
@@ -161,8 +161,8 @@ def test_no_rule_says_what_its_judge_decides_on() -> None:
         claims = [each for each in every if f"{each.paper}/{each.id}".startswith(begins)]
         assert claims
         for each in claims:
-            told = [word for word in words if word in each.rule.lower()]
-            assert not told, f"{each.id}: {told}"
+            found_words = [word for word in words if word in each.rule.lower()]
+            assert not found_words, f"{each.id}: {found_words}"
 
 
 def test_every_verdict_among_readings_says_which_decided() -> None:
@@ -189,8 +189,8 @@ EXACT = {
 def test_every_claim_comes_out(tmp_path: Path) -> None:
     """All papers in their quick size: every claim is judged, and fails no run."""
     found = reproduce([], quick=True, store=tmp_path)
-    assert len(found.judged) == len(EXPECTED)
-    for each in found.judged:
+    assert len(found.claim_verdicts) == len(EXPECTED)
+    for each in found.claim_verdicts:
         assert each.claim.verdict is not None or each.answer is not None, (
             f"{each.claim.id}: {each.error}"
         )
@@ -198,7 +198,7 @@ def test_every_claim_comes_out(tmp_path: Path) -> None:
 
 def test_exact_claims_come_out(tmp_path: Path) -> None:
     found = reproduce(sorted(EXACT), quick=True, store=tmp_path)
-    assert {each.claim.id for each in found.judged} == EXACT
-    for each in found.judged:
+    assert {each.claim.id for each in found.claim_verdicts} == EXACT
+    for each in found.claim_verdicts:
         assert each.answer is not None, f"{each.claim.id}: {each.error}"
         assert each.answer.verdict is Verdict.REPRODUCED, f"{each.claim.id}: {each.answer.ours}"

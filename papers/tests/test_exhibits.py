@@ -72,8 +72,10 @@ def test_the_sources_number_no_others(paper: str) -> None:
         r"\b(Fig(?:ure|\.)|TABLE|Table|Procedure) ([IV]+|\d+(?:\.\d+)?)\b", path.read_text()
     )
     kinds = {"fig": "figure", "tab": "table", "pro": "procedure"}
-    told = {f"{kinds[kind[:3].lower()]}-{ROMAN.get(number, number)}" for kind, number in named}
-    assert told == set(LISTED[paper])
+    exhibit_names = {
+        f"{kinds[kind[:3].lower()]}-{ROMAN.get(number, number)}" for kind, number in named
+    }
+    assert exhibit_names == set(LISTED[paper])
 
 
 def test_each_has_its_command_or_its_reason() -> None:
@@ -145,7 +147,7 @@ def test_the_pages_are_those_of_the_last_full_run() -> None:
     )
 
 
-def test_every_figure_that_is_computed_is_drawn_or_told() -> None:
+def test_every_figure_that_is_computed_is_drawn_or_a_worked_example() -> None:
     """A figure without a plot is a worked example, whose claims tell every step."""
     document = json.loads((ROOT / "docs" / "claims.json").read_text())
     examples = {"dftl/figure-5", "hu-2012/figure-3.2"}
@@ -206,14 +208,14 @@ def test_marks_stand_where_the_values_are() -> None:
         "levels": [],
         "lines": [LINE | {"y": [0.0, 5.0, 10.0]}],
     }
-    [told] = re.findall(r'polyline points="([^"]+)"', figure("F", [one]))
-    (x0, y0), (x1, y1), (x2, y2) = (map(float, each.split(",")) for each in told.split())
+    [vertices] = re.findall(r'polyline points="([^"]+)"', figure("F", [one]))
+    (x0, y0), (x1, y1), (x2, y2) = (map(float, each.split(",")) for each in vertices.split())
     assert x1 - x0 == pytest.approx(x2 - x1) and y0 - y1 == pytest.approx(y1 - y2) and y0 > y2
 
 
 def test_bars_stand_on_each_other() -> None:
     lines = [LINE | {"y": [1.0, 2.0, 3.0]}, LINE | {"y": [4.0, 2.0, 0.0]}]
-    told = figure("F", [PLOT | {"y_log": False, "stacked": True, "lines": lines, "levels": []}])
-    low, high = re.findall(r'<path d="(M[^"]*z)" fill="#', told)
+    svg = figure("F", [PLOT | {"y_log": False, "stacked": True, "lines": lines, "levels": []}])
+    low, high = re.findall(r'<path d="(M[^"]*z)" fill="#', svg)
     tops = [float(each) for each in re.findall(r"V([\d.]+)", low)]
     assert [float(each) for each in re.findall(r"M[\d.]+ ([\d.]+)", high)] == tops[:2]

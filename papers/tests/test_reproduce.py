@@ -108,9 +108,9 @@ def played(paper: Path) -> list[str]:
 def test_claims_are_run_judged_and_kept(folder: Path, tmp_path: Path) -> None:
     plans: list[Any] = []
     args: dict[str, Any] = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 2}
-    found = reproduce(told=plans.append, **args)
-    assert [each.claim.id for each in found.judged] == ["T1", "T2"]
-    answers = [each.answer for each in found.judged]
+    found = reproduce(announce=plans.append, **args)
+    assert [each.claim.id for each in found.claim_verdicts] == ["T1", "T2"]
+    answers = [each.answer for each in found.claim_verdicts]
     assert answers[0] is not None and answers[0].verdict is Verdict.REPRODUCED
     assert answers[0].ours == "2.00 times"
     assert answers[1] is not None and answers[1].verdict is Verdict.UNTESTABLE
@@ -118,7 +118,7 @@ def test_claims_are_run_judged_and_kept(folder: Path, tmp_path: Path) -> None:
     assert (plans[0].runs, plans[0].kept, plans[0].cpu_s) == (3, 0, 600)
     assert played(folder) == ["1", "2", "4"]
     # What is kept is not run again; a quick run shares what it has in common.
-    again = reproduce(quick=True, told=plans.append, **args)
+    again = reproduce(quick=True, announce=plans.append, **args)
     assert (again.runs, again.computed) == (2, 0) and plans[1].cpu_s == 0
     assert played(folder) == ["1", "2", "4"]
     # It plays less than what decides the claim, and gives no verdict.
@@ -171,18 +171,18 @@ def test_what_a_job_imports_is_part_of_its_key(folder: Path, tmp_path: Path) -> 
 def test_a_failed_run_leaves_the_other_claims(folder: Path, tmp_path: Path) -> None:
     (folder / "runs.py").write_text(RUNS.replace("[1, 2, 4]", "[1, 13]"))
     found = reproduce(experiments=folder.parent, store=tmp_path / "store", workers=1)
-    assert found.judged[0].answer is None
-    assert "count 13: ValueError: 13 is not a count" in str(found.judged[0].error)
-    assert found.judged[1].answer is not None
+    assert found.claim_verdicts[0].answer is None
+    assert "count 13: ValueError: 13 is not a count" in str(found.claim_verdicts[0].error)
+    assert found.claim_verdicts[1].answer is not None
     assert found.counts["could not be judged"] == 1
 
 
-def test_a_judge_that_fails_is_told_with_its_line(folder: Path, tmp_path: Path) -> None:
+def test_a_judge_that_fails_is_reported_with_its_line(folder: Path, tmp_path: Path) -> None:
     (folder / "judges.py").write_text(JUDGES.replace('rows[0]["sum"]', "0"))
     found = reproduce(experiments=folder.parent, store=tmp_path / "store", workers=1)
-    assert "ZeroDivisionError" in str(found.judged[0].error) and "judges.py, line 10" in str(
-        found.judged[0].error
-    )
+    assert "ZeroDivisionError" in str(
+        found.claim_verdicts[0].error
+    ) and "judges.py, line 10" in str(found.claim_verdicts[0].error)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_the_command_says_what_it_can_not(folder: Path, tmp_path: Path, command:
     assert not played(folder)
 
 
-def test_what_decided_among_readings_is_told() -> None:
+def test_what_decided_among_readings_is_required() -> None:
     with pytest.raises(ValueError, match="expected the reading that decided"):
         Answer(Verdict.NOT, "1", also={"another reading": Verdict.REPRODUCED})
     Answer(Verdict.NOT, "1", also={"another reading": Verdict.REPRODUCED}, used="this one")
@@ -425,7 +425,7 @@ def test_a_search_leaves_alone_what_no_reading_changes(folder: Path, tmp_path: P
     (folder / "runs.py").write_text(RUNS)
     args: dict[str, Any] = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 1}
     found = reproduce(search=True, **args)
-    assert [each.searched for each in found.judged] == [(), ()]
+    assert [each.searched for each in found.claim_verdicts] == [(), ()]
     assert played(folder) == ["1", "2", "4"]
 
 
@@ -482,7 +482,7 @@ def test_a_search_tries_what_is_left_open(folder: Path, tmp_path: Path, command:
     left_open(folder)
     args: dict[str, Any] = {"experiments": folder.parent, "store": tmp_path / "store", "workers": 1}
     found = reproduce(search=True, **args)
-    [first, second] = found.judged
+    [first, second] = found.claim_verdicts
     assert [(each.given, each.verdict) for each in first.searched] == [
         ("", Verdict.NOT),
         ("the second count: 3", Verdict.REPRODUCED),

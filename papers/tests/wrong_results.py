@@ -183,11 +183,11 @@ def wrong_results(rows: Rows, given: set[str]) -> Iterator[tuple[str, Rows]]:
         if (name := field(path)) not in given
     )
     for name in names:
-        for told, spoil in WAYS.items():
+        for way, spoil in WAYS.items():
             spoilt = deepcopy(rows)
             spoil(spoilt, name)
             if spoilt != rows:
-                yield f"{name}: {told}", spoilt
+                yield f"{name}: {way}", spoilt
 
 
 # ---- what judges say of it
@@ -227,15 +227,15 @@ def worst(name: str, rows: Rows) -> tuple[str, Verdict | None]:
         for job in part.jobs(Setting(quick=True))
         for key in job.arguments
     }
-    less, judged = "", 0
-    for told, spoilt in wrong_results(rows, given):
+    less, verdict_count = "", 0
+    for wrong, spoilt in wrong_results(rows, given):
         said = verdict(name, spoilt)
-        judged += said is not None
+        verdict_count += said is not None
         if said is Verdict.NOT:
-            return told, said
+            return wrong, said
         if said is Verdict.DIRECTION and not less:
-            less = told
-    return (less, Verdict.DIRECTION) if less else (f"none of {judged}", Verdict.REPRODUCED)
+            less = wrong
+    return (less, Verdict.DIRECTION) if less else (f"none of {verdict_count}", Verdict.REPRODUCED)
 
 
 def tried(name: str, store: Store) -> Trial:

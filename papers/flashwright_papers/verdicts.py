@@ -63,7 +63,7 @@ class Judged:
         return self.claim.counted(self.answer.verdict)
 
     @property
-    def told(self) -> str | None:
+    def reported_verdict(self) -> str | None:
         """The verdict or what stands for it in a quick run; None if the claim could not be judged."""
         return TOO_SMALL if self.too_small and self.answer is not None else self.verdict
 
@@ -81,15 +81,15 @@ class Judged:
             "used": "",
         }
         if self.answer is not None:
-            judged = None if self.too_small else self.answer.verdict
-            answer = asdict(self.answer) | {"verdict": self.told, "judged": judged}
+            judgement = None if self.too_small else self.answer.verdict
+            answer = asdict(self.answer) | {"verdict": self.reported_verdict, "judged": judgement}
             if self.too_small:
                 answer["also"] = {}
             for key in ("workload", "why"):
                 answer[key] = answer[key] or said[key]
         searched = [asdict(each) for each in self.searched]
-        told: dict[str, Any] = plain(said | answer | {"error": self.error, "searched": searched})
-        return told
+        row: dict[str, Any] = plain(said | answer | {"error": self.error, "searched": searched})
+        return row
 
 
 def plain(value: Any) -> Any:

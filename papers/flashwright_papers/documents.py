@@ -10,11 +10,11 @@ from typing import Any
 
 from flashwright.errors import ConfigError
 from flashwright_papers.claims import TOO_SMALL, Answer, Setting, Verdict
-from flashwright_papers.judged import Judged, plain
 from flashwright_papers.papers import Paper
 from flashwright_papers.planning import choose, exhibits, plan
 from flashwright_papers.search import search
 from flashwright_papers.session import Judging, Spent, counts_of, sources_of, totals
+from flashwright_papers.verdicts import Judged, plain
 
 __all__ = ["read_kept", "renewed", "searched", "written"]
 
@@ -25,7 +25,7 @@ def written(document: Mapping[str, Any]) -> str:
     Parameters
     ----------
     document : mapping
-        Plain values, as :func:`flashwright_papers.judged.plain` gives them.
+        Plain values, as :func:`flashwright_papers.verdicts.plain` gives them.
 
     Examples
     --------
@@ -117,15 +117,15 @@ def renewed(document: Mapping[str, Any], read: Mapping[str, Paper]) -> dict[str,
                 "",
                 parameters=["document"],
             )
-        judged = each.get("judged", each["verdict"])  # files of before had one verdict
+        judgement = each.get("judged", each["verdict"])  # files of before had one verdict
         verdict = TOO_SMALL if each["verdict"] == TOO_SMALL else None
-        if judged is not None and verdict is None:
-            verdict = claim.counted(Verdict(judged)).value
+        if judgement is not None and verdict is None:
+            verdict = claim.counted(Verdict(judgement)).value
         claims.append(
             each
             | {"basis": claim.basis, "because": claim.because, "reading": claim.reading}
             | {"causes": [cause.value for cause in claim.causes]}
-            | {"judged": judged, "verdict": verdict}
+            | {"judged": judgement, "verdict": verdict}
         )
     counts = counts_of(each["verdict"] for each in claims)
     held = {(each["paper"], each["id"]) for each in claims}
@@ -211,14 +211,14 @@ def searched(
         )
     folder = traces if document["traces"] else None
     setting = Setting(document["quick"], folder, document["given"])
-    judged = []
+    claim_verdicts = []
     for claim in claims:
         one = held[claim.paper, claim.id]
         if one["judged"] is not None:
-            judged.append(Judged(claim, Answer(Verdict(one["judged"]), one["ours"])))
+            claim_verdicts.append(Judged(claim, Answer(Verdict(one["judged"]), one["ours"])))
     found = {
         (new.claim.paper, new.claim.id): plain([asdict(reading) for reading in new.searched])
-        for new in search(judging.read, judged, setting, judging.kept, judging)
+        for new in search(judging.read, claim_verdicts, setting, judging.kept, judging)
     }
     # The points of the run itself are no part of what a search takes.
     run = plan(judging.read, claims, setting, judging.kept).points
