@@ -146,7 +146,7 @@ def chosen_by_judges() -> dict[str, list[str]]:
     buffers = sys.modules["flashwright_experiments.hu_2012.ram_judge"]
     decides = ["stand-in", "as described", "over and over", buffers.BY_MODEL, *buffers.HEADS]
     return {
-        "dftl/": [*dftl.TOLD.values(), "cost-benefit", "greed", *dftl.VICTIMS],
+        "dftl/": [*dftl.STATE_NAMES.values(), "cost-benefit", "greed", *dftl.VICTIMS],
         "container-marking/": ["per list", "each list", "go to the tail"],
         "hu-2012/D2": decides,
         "hu-2012/D3": decides,

@@ -115,7 +115,7 @@ def test_real_traces_are_played_and_looked_at(
     assert few["blocks"] == 30 and few["share_of_writes"][-1] == 1
 
 
-def test_a_drive_that_cannot_be_built_is_told(paper: Paper) -> None:
+def test_a_drive_that_cannot_be_built_is_reported(paper: Paper) -> None:
     found = module(paper, "ram_play").play(SECOND, "pud-lru", 0.5, scale=16)
     assert "ram.size" in found["error"]
     answer = judge(paper, "D2.12", financial_2=[found])
@@ -129,13 +129,14 @@ def test_what_is_left_open_reaches_the_runs(paper: Paper) -> None:
     given: dict[str, str | float] = {"locality": "statistics-only", "fill": "random"}
     given |= {"spare": 0.07, "gc-arm-tie": "block"}
     jobs = runs.financial_1_partition(Setting(given=given, divisor=4))
-    told = {"state": "random", "spare": 0.07, "locality": "statistics-only", "scale": 4}
+    arguments = {"state": "random", "spare": 0.07, "locality": "statistics-only", "scale": 4}
     for job in jobs:
-        assert told.items() <= job.arguments.items()
+        assert arguments.items() <= job.arguments.items()
         assert ("manager" in job.arguments) == (job.arguments["scheme"] == "gc-arm")
     # TPC-E as described has a state of its own.
     states = {
-        job.arguments["scheme"]: job.arguments["state"] for job in runs.told(Setting(given=given))
+        job.arguments["scheme"]: job.arguments["state"]
+        for job in runs.tpc_e_described(Setting(given=given))
     }
     assert (states["dftl"], states["pud-lru"], states["bplru"]) == ("random", *["sequential"] * 2)
     small = runs.ram_play.play(SECOND, "gc-arm", 8, scale=16, manager={"tie": "block"})

@@ -203,13 +203,13 @@ def test_what_is_left_open_reaches_the_runs(modules: dict[str, Any]) -> None:
     given |= {"region": 128, "cmt-entries": 8192}
     assert set(given) == {each.name for each in papers()["dftl"].open}
     [job, *_] = runs.replayed(Setting(given=given))
-    told = {"pages": 1 << 16, "extra": 0.07, "cmt": 8192}
-    assert told.items() <= job.arguments.items()
+    arguments = {"pages": 1 << 16, "extra": 0.07, "cmt": 8192}
+    assert arguments.items() <= job.arguments.items()
     assert job.arguments["spec"].endswith("gupta09-statistics-only")
     assert {job.arguments["extra"] for job in runs.extra(Setting(given=given))} == {0.07, 0.15, 0.3}
 
 
-def test_a_scheme_that_does_not_fit_is_told(modules: dict[str, Any], dftl: Any) -> None:
+def test_a_scheme_that_does_not_fit_is_reported(modules: dict[str, Any], dftl: Any) -> None:
     found = compared(modules, {"error": "no room"}, {})
     with pytest.raises(ValueError, match="Financial on fast: no room"):
         dftl.g8(found)
@@ -381,7 +381,7 @@ def test_rules_of_figure_3(
     assert all(sum(len(line.x) for line in plot.lines) <= 200 for plot in answer.plots)
 
 
-def test_a_run_that_stalled_fails_and_is_told(marking: Any) -> None:
+def test_a_run_that_stalled_fails_and_is_reported(marking: Any) -> None:
     rows = curves(four(3, 2.9, 1.5))
     for row in rows:
         if row["policy"] == "marking, per-list":

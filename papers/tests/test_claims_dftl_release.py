@@ -152,10 +152,10 @@ def test_rules_of_the_release(
 @pytest.mark.parametrize("claim", ["F1", "F2", "F3"])
 def test_without_the_trace_it_says_so(files: Any, claim: str) -> None:
     assert papers()["dftl"].parts["release"].jobs(Setting()) == []
-    judged = papers()["dftl"].judges[claim].judge({"release": []})
-    assert isinstance(judged, Answer)
-    assert judged.verdict is UNTESTABLE
-    assert judged.ours == f"{files.HEAD} is not among the traces (--traces FOLDER)."
+    answer = papers()["dftl"].judges[claim].judge({"release": []})
+    assert isinstance(answer, Answer)
+    assert answer.verdict is UNTESTABLE
+    assert answer.ours == f"{files.HEAD} is not among the traces (--traces FOLDER)."
 
 
 def test_the_papers_figures_follow_from_the_outputs(

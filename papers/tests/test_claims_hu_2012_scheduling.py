@@ -129,7 +129,7 @@ def played(
 
 def zones(*changed: dict[str, Any]) -> dict[str, Any]:
     """All workloads as the dissertation has them, but for those that are given."""
-    told = {
+    by_workload = {
         "financial1 head": played("financial1 head", 1.2, 1.54),
         "financial1": played("financial1", 1.1),
         "financial2": played("financial2", 1.3, 1.25),
@@ -139,7 +139,10 @@ def zones(*changed: dict[str, Any]) -> dict[str, Any]:
         {"workload": name, "outstanding": 64, "changes": {"as it is": {"noop": 1, "ssd-friendly": 2}}}
         for name in ("financial1", "financial1 head", "financial2")
     ]  # fmt: skip
-    return {"zones": [each for each in told.values() if each["bars"]], "zone-reasons": reasons}
+    return {
+        "zones": [each for each in by_workload.values() if each["bars"]],
+        "zone-reasons": reasons,
+    }
 
 
 def without(name: str) -> dict[str, Any]:

@@ -161,7 +161,7 @@ def test_drives_found_as_the_paper_has_them_reproduce_it(name: str) -> None:
     assert verdict(name, section_4()) is GOOD
 
 
-def test_a_parameter_that_is_missed_is_told() -> None:
+def test_a_parameter_that_is_missed_lowers_the_verdict() -> None:
     rows = section_4()
     rows["probes"][0]["found"]["clustered-page"]["value"] = 32 * 1024
     assert verdict("K2", rows) is DIRECTION
@@ -318,7 +318,7 @@ def test_the_composition_is_held_to_its_band() -> None:
     assert verdict("K14", rows) is NOT
 
 
-def test_other_readings_are_told_beside() -> None:
+def test_other_readings_are_listed_beside_the_verdict() -> None:
     rows = section_6()
     rows["postmark-erased"] = [row | {"precondition": "empty"} for row in rows["postmark"]]
     answer = PAPER.judges["K11"].judge(rows)

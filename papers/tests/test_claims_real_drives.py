@@ -179,14 +179,14 @@ def test_every_run_can_be_asked_for(quick: bool) -> None:
 
 def row(model: Any, protocol: str, load: str, wa: float, **figures: float) -> dict[str, Any]:
     """A run whose figures are the drive's, save write amplification."""
-    told = {"break": 0.2, "hardest_at": 0.2, "settled_from": 1.0} | figures
+    all_figures = {"break": 0.2, "hardest_at": 0.2, "settled_from": 1.0} | figures
     return {
         "drive": model.name,
         "load": load,
         "write_amplification": wa,
         "series_at": [0.5, 1.0],
         "series": [1.0, wa],
-    } | told
+    } | all_figures
 
 
 def shares() -> list[dict[str, Any]]:

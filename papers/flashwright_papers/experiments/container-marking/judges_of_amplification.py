@@ -93,14 +93,18 @@ def m1(found: Found) -> Answer:
         for panel, static, load in (("a", 0.3, D30), ("b", 0.7, D70))
     ]
 
-    def told(values: Sequence[float], form: str) -> str:
+    def format_values(values: Sequence[float], form: str) -> str:
         return ", ".join(format(value, form) for value in values)
 
-    over = {load: told([100 * each for each in values], ".1f") for load, values in excess.items()}
+    over = {
+        load: format_values([100 * each for each in values], ".1f")
+        for load, values in excess.items()
+    }
     ours = (
-        f"At u = {told(wa.at, 'g')}: mixed FIFO above uniform writes by {over[D30]} % (30 % static) and {over[D70]} % "
-        f"(70 %); mixed over ideal {told(gaps[0.3], '.2f')} and {told(gaps[0.7], '.2f')} times; ideal within "
-        f"{100 * off:.1f} % of the closed form, mixed within {100 * astray:.1f} % of the one with a static class."
+        f"At u = {format_values(wa.at, 'g')}: mixed FIFO above uniform writes by {over[D30]} % (30 % static) and "
+        f"{over[D70]} % (70 %); mixed over ideal {format_values(gaps[0.3], '.2f')} and "
+        f"{format_values(gaps[0.7], '.2f')} times; ideal within {100 * off:.1f} % of the closed form, mixed within "
+        f"{100 * astray:.1f} % of the one with a static class."
     )
     return Answer(Verdict.of(grows and unused and off <= 0.03, direction=grows), ours, plots=plots)
 
@@ -155,12 +159,12 @@ def m3(found: Found) -> Answer:
     plot = Plot(
         "Table I: p(u)", U, "moved pages that go down", lines, y_format="share", points=True
     )
-    told = ", ".join(f"{share:.3f} at u = {u}" for u, share in shares.items())
+    shares_text = ", ".join(f"{share:.3f} at u = {u}" for u, share in shares.items())
     heights = ", ".join(str(row["levels"]) for row in found["updates"])
     return Answer(
         Verdict.of(fine),
         f"New pages at L, each update one up, none above 2L, for L = {heights}; of 3,000 moved pages each went down by "
-        f"one: {told}.",
+        f"one: {shares_text}.",
         plots=[plot],
     )
 
@@ -183,7 +187,7 @@ def m5(found: Found) -> Answer:
 def m6(found: Found) -> Answer:
     """Marking and both others."""
     wa = Amplification(found["curves"])
-    told = {}
+    by_reading = {}
     for reading in MARKINGS:
         better = {
             (load, u): wa(load, u, reading) < min(wa(load, u, p) for p in (FIFO, WINDOWED))
@@ -192,11 +196,11 @@ def m6(found: Found) -> Answer:
         }
         held, verdict = ordering(list(better.values()))
         worse = [f"{load} at {u}" for (load, u), good in better.items() if not good]
-        told[reading] = (
+        by_reading[reading] = (
             f"{100 * held:.0f} % of the points" + (f", not {', '.join(worse)}" if worse else ""),
             verdict,
         )
-    answer = readings(told, "Marking below both at", plots=figure_3(found))
+    answer = readings(by_reading, "Marking below both at", plots=figure_3(found))
     return replace(answer, ours=answer.ours + wa.stalls())
 
 
@@ -205,7 +209,7 @@ def m7(found: Found) -> Answer:
     """What the gap grows with."""
     wa = Amplification(found["curves"])
     high = [u for u in wa.at if u >= 0.7]
-    told = {}
+    by_reading = {}
     for reading in MARKINGS:
         pairs = ((D30, D70), (Z80, Z95))
         orders = [
@@ -217,19 +221,19 @@ def m7(found: Found) -> Answer:
             ", ".join(f"{100 * wa.gain(load, u, reading):.0f}" for load in SKEWED) + f" % at {u}"
             for u in high
         ]
-        told[reading] = ("; ".join(texts), ordering(orders)[1])
+        by_reading[reading] = ("; ".join(texts), ordering(orders)[1])
     what = f"Below windowed greedy by ({', '.join(SKEWED)})"
-    return readings(told, what, plots=[reductions(found, SKEWED)])
+    return readings(by_reading, what, plots=[reductions(found, SKEWED)])
 
 
 @claim("M8", needs="curves")
 def m8(found: Found) -> Answer:
     """The reductions that the text gives."""
     wa = Amplification(found["curves"])
-    told = {}
+    by_reading = {}
     for reading in MARKINGS:
         static, zipf = (wa.gain(load, 0.8, reading) for load in (D70, Z95))
-        told[reading] = (
+        by_reading[reading] = (
             f"{-100 * static:+.0f} % and {-100 * zipf:+.0f} %",
             Verdict.of(
                 0.2 <= static <= 0.6 and 0.4 <= zipf <= 0.6, direction=static > 0 and zipf > 0
@@ -247,7 +251,7 @@ def m8(found: Found) -> Answer:
     )
     writes = wa.rows[D70, 0.8, PER_LIST]["drive_writes"]
     what = f"D&S 70 % and Zipf 95/20 at u = 0.8, last fifth of {writes} drive writes"
-    return readings(told, what, plots=[reductions(found, (D70, Z95)), series])
+    return readings(by_reading, what, plots=[reductions(found, (D70, Z95)), series])
 
 
 @claim("M9", needs="levels")
@@ -284,13 +288,13 @@ def m12(found: Found) -> Answer:
         else row["write_amplification"]
         for row in found["probability"]
     }
-    told, lines = [], []
+    rotation_texts, lines = [], []
     for rotate, what in (("share", "75 % valid"), ("full", "fully valid")):
         texts = [
             f"{value[rotate, u, 'table']:.2f} and {value[rotate, u, 'always']:.2f} at u = {u}"
             for u in (0.8, 0.9)
         ]
-        told.append(f"{', '.join(texts)} (blocks {what} go to the tail)")
+        rotation_texts.append(f"{', '.join(texts)} (blocks {what} go to the tail)")
         lines += [
             Line(
                 f"{name}, {what} to the tail",
@@ -308,7 +312,7 @@ def m12(found: Found) -> Answer:
 
     return Answer(
         verdict("share"),
-        f"Zipf 95/20 with p(u) and with p = 1: {'; '.join(told)}.",
+        f"Zipf 95/20 with p(u) and with p = 1: {'; '.join(rotation_texts)}.",
         plots=[Plot("Zipf 95/20, marking per list", U, "write amplification", lines)],
         also={"blocks fully valid go to the tail": verdict("full")},
         used=f"{PER_LIST_USED}, blocks 75 % valid go to the tail",

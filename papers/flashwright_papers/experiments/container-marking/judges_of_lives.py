@@ -60,8 +60,8 @@ def figure_4(found: Found, loads: Sequence[str]) -> list[Plot]:
 def m10(found: Found) -> Answer:
     """Endurance."""
     life = lived(found)
-    told = {}
-    alike = all(
+    by_reading = {}
+    same_lives = all(
         abs(life[load, u, WINDOWED] / life[load, u, FIFO] - 1) < 0.05
         for load in (D30, Z80, Z95)
         for u in LIVES_AT
@@ -83,12 +83,12 @@ def m10(found: Found) -> Answer:
             for u in LIVES_AT
         ]
         verdict = ordering(longer)[1]
-        if verdict is Verdict.REPRODUCED and not (alike and ordering(orders)[1] is verdict):
+        if verdict is Verdict.REPRODUCED and not (same_lives and ordering(orders)[1] is verdict):
             verdict = Verdict.DIRECTION
         texts = [
             ", ".join(f"{times[load, u]:.2f}" for load in SKEWED) + f" at {u}" for u in LIVES_AT
         ]
-        told[reading] = ("; ".join(texts), verdict)
+        by_reading[reading] = ("; ".join(texts), verdict)
     close = [
         abs(life[load, u, WINDOWED] / life[load, u, FIFO] - 1) for load in SKEWED for u in LIVES_AT
     ]
@@ -96,7 +96,7 @@ def m10(found: Found) -> Answer:
         f"Windowed greedy lives as FIFO within {100 * max(close):.1f} %; marking lives so many times as long "
         f"({', '.join(SKEWED)})"
     )
-    return readings(told, what, plots=figure_4(found, SKEWED))
+    return readings(by_reading, what, plots=figure_4(found, SKEWED))
 
 
 def doubled(found: Found, reading: str) -> tuple[list[float], Verdict]:
@@ -111,12 +111,12 @@ def doubled(found: Found, reading: str) -> tuple[list[float], Verdict]:
 @claim("M11", needs="lives")
 def m11(found: Found) -> Answer:
     """Doubled endurance."""
-    told = {}
+    by_reading = {}
     for reading in MARKINGS:
         times, verdict = doubled(found, reading)
-        told[reading] = (", ".join(f"{each:.2f}" for each in times) + " times", verdict)
+        by_reading[reading] = (", ".join(f"{each:.2f}" for each in times) + " times", verdict)
     what = f"Zipf 95/20 at u = {', '.join(map(str, LIVES_AT))}, life over windowed greedy's"
-    return readings(told, what, plots=figure_4(found, (Z95,)))
+    return readings(by_reading, what, plots=figure_4(found, (Z95,)))
 
 
 @claim("M16", needs=("curves", "lives"))
@@ -124,12 +124,12 @@ def m16(found: Found) -> Answer:
     """The conclusion."""
     wa = Amplification(found["curves"])
     at = [u for u in wa.at if u in LIVES_AT]
-    told = {}
+    by_reading = {}
     for reading in MARKINGS:
         gains = [wa.gain(Z95, u, reading) for u in at]
         times, longer = doubled(found, reading)
         halved = all(0.4 <= gain <= 0.6 for gain in gains)
-        told[reading] = (
+        by_reading[reading] = (
             f"amplification {', '.join(f'{-100 * gain:+.0f} %' for gain in gains)}, life "
             f"{', '.join(f'{each:.2f}' for each in times)} times",
             Verdict.of(
@@ -138,7 +138,7 @@ def m16(found: Found) -> Answer:
             ),
         )
     what = f"Zipf 95/20, u = {', '.join(map(str, at))} (life at {', '.join(map(str, LIVES_AT))})"
-    return readings(told, what, plots=[reductions(found, (Z95,)), *figure_4(found, (Z95,))])
+    return readings(by_reading, what, plots=[reductions(found, (Z95,)), *figure_4(found, (Z95,))])
 
 
 @claim("M17")

@@ -32,12 +32,12 @@ TABLE_III = {
 def m13(found: Found) -> Answer:
     """Table III."""
     rows = {row["trace"]: row for row in found["table-3"]}
-    told = [
+    texts = [
         f"{name}: {row['requests']:,} requests, {row['read_percent']:.1f} % reads, writes of {row['write_pages']:.2f} "
         f"pages, {row['inter_arrival_ms']:.2f} ms between arrivals"
         for name, row in rows.items()
     ]
-    ours = (f"Traces and heads: {'; '.join(told)}" if told else "No trace given") + "."
+    ours = (f"Traces and heads: {'; '.join(texts)}" if texts else "No trace given") + "."
     tables = [table_iii(found["table-3"])]
     if not TABLE_III.keys() <= rows.keys():
         return Answer(Verdict.UNTESTABLE, ours, "Heads of real traces, if any", tables=tables)
@@ -112,14 +112,14 @@ def m14(found: Found) -> Answer:
     )
     real = {row["trace"] for row in found["traces"] if "trace" in row}
     complete = real == orders.keys() == TABLE_IV.keys()
-    told = [
+    texts = [
         f"{name} " + " / ".join(f"{row[p]:.2f}" for p in (*columns, EACH_LIST) if p in row)
         for name, row in taken.items()
     ]
     heads: dict[str, list[float]] = {}
     for row in found["heads"]:
         heads.setdefault(row["trace"], []).append(row["write_amplification"])
-    told += [f"{name} {' / '.join(f'{x:.2f}' for x in values)}" for name, values in heads.items()]
+    texts += [f"{name} {' / '.join(f'{x:.2f}' for x in values)}" for name, values in heads.items()]
     at = {name: float(number) for number, name in enumerate(TABLE_IV)}
     lines = [
         Line(policy, [at[name] for name in orders], [taken[name][policy] for name in orders])
@@ -148,7 +148,7 @@ def m14(found: Found) -> Answer:
             complete and all(orders.values()) and close,
             direction=bool(orders) and sum(orders.values()) >= 0.8 * len(orders),
         ),
-        f"FIFO / windowed greedy / marking per list / each list: {'; '.join(told)}.",
+        f"FIFO / windowed greedy / marking per list / each list: {'; '.join(texts)}.",
         workload,
         plots=[plot],
         used=PER_LIST_USED,
@@ -170,7 +170,7 @@ def m15(found: Found) -> Answer:
     complete = real == mine.keys() == TABLE_IV.keys()
     others = [cut for name, cut in mine.items() if name != "financial1"]
     met = complete and 0.2 <= most <= 0.45 and all(cut < most for cut in others)
-    told = [
+    texts = [
         f"{name} " + ", ".join(f"-{100 * cut:.0f} % ({reading})" for reading, cut in row.items())
         for name, row in cuts.items()
     ]
@@ -194,5 +194,5 @@ def m15(found: Found) -> Answer:
         points=True,
     )
     verdict = Verdict.of(met, direction=most > 0)
-    ours = f"Against windowed greedy: {'; '.join(told)}."
+    ours = f"Against windowed greedy: {'; '.join(texts)}."
     return Answer(verdict, ours, workload, plots=[plot], used=PER_LIST_USED)

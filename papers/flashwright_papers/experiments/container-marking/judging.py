@@ -63,9 +63,9 @@ PER_LIST_USED, EACH_LIST_USED = "the window per list", "the window of each list"
 """The two readings of marking's window, in words; the first decides."""
 
 
-def readings(told: Mapping[str, tuple[str, Verdict]], what: str, **how: Any) -> Answer:
+def readings(by_reading: Mapping[str, tuple[str, Verdict]], what: str, **how: Any) -> Answer:
     """An answer by the reading per list, with the other beside it."""
-    (mine, verdict), (other, other_verdict) = told[PER_LIST], told[EACH_LIST]
+    (mine, verdict), (other, other_verdict) = by_reading[PER_LIST], by_reading[EACH_LIST]
     return Answer(
         verdict,
         f"{what}: {mine} (per list); {other} (each list).",

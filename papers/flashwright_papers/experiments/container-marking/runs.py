@@ -115,7 +115,7 @@ def amplify(
     fill: str = "sequential",
 ) -> dict[str, Any]:
     """One synthetic run: amplification over the last fifth for marking and the last half for the others."""
-    told = {
+    row = {
         "load": load,
         "u": u,
         "policy": policy,
@@ -132,22 +132,22 @@ def amplify(
             LOADS.get(load, load), requests=every * windows, window=f"requests={every}", seed=1
         )
     except FlashwrightError as error:  # a drive that stalls is a finding
-        return told | {"error": str(error).splitlines()[0]}
-    return told | series(run, windows)
+        return row | {"error": str(error).splitlines()[0]}
+    return row | series(run, windows)
 
 
 def live(load: str, u: float, policy: str, blocks: int) -> dict[str, Any]:
     """One life: host pages written until the end over what the erases would take at best."""
-    told = {"load": load, "u": u, "policy": policy}
+    row = {"load": load, "u": u, "policy": policy}
     most = 2 * CYCLES_SHORT * blocks * PAGES
     try:
         run = drive(policy, blocks, u, cycles=CYCLES_SHORT).play(
             LOADS[load], requests=most, window="off", seed=1
         )
     except FlashwrightError as error:
-        return told | {"error": str(error).splitlines()[0]}
+        return row | {"error": str(error).splitlines()[0]}
     ended = run.json["ended"]
-    return told | {
+    return row | {
         "error": "" if ended == "worn-out" else f"ended {ended}",
         "endurance_efficiency": run.json["wear"]["endurance_efficiency"],
     }

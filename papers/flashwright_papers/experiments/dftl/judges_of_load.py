@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
 
-from .judging import NAMES, STAND_IN, TOLD, answer
+from .judging import NAMES, STAND_IN, STATE_NAMES, answer
 from .runs import PLAIN, VICTIMS
 
 Points = Sequence[tuple[float, float]]
@@ -42,14 +42,14 @@ def curves(found: Found, workload: str, state: str, victim: str) -> dict[str, Po
 def knees(found: Found, workload: str, state: str, victim: str) -> tuple[dict[str, float], str]:
     """The knees of all schemes, and them as text."""
     at = {scheme: knee(points) for scheme, points in curves(found, workload, state, victim).items()}
-    told = ["none" if at[s] is None else f"{at[s]:.1f}" for s in ("fast", "dftl", "page")]
-    return {s: math.inf if rate is None else rate for s, rate in at.items()}, ", ".join(told)
+    texts = ["none" if at[s] is None else f"{at[s]:.1f}" for s in ("fast", "dftl", "page")]
+    return {s: math.inf if rate is None else rate for s, rate in at.items()}, ", ".join(texts)
 
 
 def rates_plot(found: Found, workload: str, panel: str, what: str) -> Plot:
     """A panel of Figure 9."""
     lines = [
-        Line(f"{NAMES[scheme]}, {TOLD[state]}", *map(list, zip(*points, strict=True)))
+        Line(f"{NAMES[scheme]}, {STATE_NAMES[state]}", *map(list, zip(*points, strict=True)))
         for state in PLAIN
         for scheme, points in curves(found, workload, state, "cost-benefit").items()
     ]
@@ -66,19 +66,21 @@ def rates_plot(found: Found, workload: str, panel: str, what: str) -> Plot:
 @claim("G21", needs="rates")
 def g21(found: Found) -> Answer:
     """Random writes at growing rates."""
-    told = {}
+    by_reading = {}
     for state, victim in itertools.product(PLAIN, VICTIMS):
         at, text = knees(found, "dftl-a", state, victim)
         # A lead of less than 5 % is none.
-        told[state, victim] = (text, Verdict.of(at["dftl"] > 1.05 * at["fast"]))
+        by_reading[state, victim] = (text, Verdict.of(at["dftl"] > 1.05 * at["fast"]))
     what = "Knees of FAST, DFTL and the baseline, requests a second"
-    return answer(told, what, "", plots=[rates_plot(found, "dftl-a", "a", "A, random writes")])
+    return answer(
+        by_reading, what, "", plots=[rates_plot(found, "dftl-a", "a", "A, random writes")]
+    )
 
 
 @claim("G22", needs="rates")
 def g22(found: Found) -> Answer:
     """Sequential writes at growing rates."""
-    told = {}
+    by_reading = {}
     for state, victim in itertools.product(PLAIN, VICTIMS):
         random, _ = knees(found, "dftl-a", state, victim)
         at, text = knees(found, "dftl-b", state, victim)
@@ -93,19 +95,19 @@ def g22(found: Found) -> Answer:
         near = sum(row["dftl"] <= 1.3 * row["page"] for row in below) / max(1, len(below))
         text += f" and {random['fast']:.1f}, {100 * better:.0f} % and {100 * near:.0f} %"
         lasts = at["fast"] > random["fast"] and better >= 0.8
-        told[state, victim] = (text, Verdict.of(lasts and near >= 0.8, direction=lasts))
+        by_reading[state, victim] = (text, Verdict.of(lasts and near >= 0.8, direction=lasts))
     what = (
         "Knees of FAST, DFTL and the baseline and FAST's on random writes, requests a second, and the shares of rates "
         "below DFTL's knee at which it is better than FAST and within 30 % of the baseline"
     )
     plots = [rates_plot(found, "dftl-b", "b", "B, many sequential writes")]
-    return answer(told, what, "", plots=plots)
+    return answer(by_reading, what, "", plots=plots)
 
 
 @claim("G23", needs="window")
 def g23(found: Found) -> Answer:
     """Spikes of service and queueing."""
-    told = {}
+    by_reading = {}
     plots = []
     for row in found["window"]:
         if row["error"]:
@@ -125,7 +127,7 @@ def g23(found: Found) -> Answer:
                 fast["service_ms"] is not None and fast["next_waits_ms"] > fast["others_wait_ms"]
             )
             shorter = dftl["service_p999_ms"] < 0.5 * fast["service_p999_ms"]
-            told[row["state"], victim] = (
+            by_reading[row["state"], victim] = (
                 ", ".join(texts),
                 Verdict.of(waits and shorter, direction=waits),
             )
@@ -148,13 +150,13 @@ def g23(found: Found) -> Answer:
         "Service of a request that merges fully (DFTL: cleans), wait of the next one, wait of others, and 99.9 % "
         "of all services"
     )
-    return answer(told, what, STAND_IN.format("Financial of Table 3"), plots=plots)
+    return answer(by_reading, what, STAND_IN.format("Financial of Table 3"), plots=plots)
 
 
 @claim("G24", needs="sram")
 def g24(found: Found) -> Answer:
     """A growing cache of the mapping."""
-    told = {}
+    by_reading = {}
     hits: list[Line] = []
     responses: list[Line] = []
     for state, victim in itertools.product(PLAIN, VICTIMS):
@@ -178,10 +180,10 @@ def g24(found: Found) -> Answer:
             direction &= rising and response[-1] < response[0]
             fine &= rising and falling and abs(response[-1] - 1) <= 0.03
             if victim == "cost-benefit":
-                name = f"{row['workload']}, {TOLD[state]}"
+                name = f"{row['workload']}, {STATE_NAMES[state]}"
                 hits.append(Line(name, [8 * count for count in entries], ratio))
                 responses.append(Line(name, [8 * count for count in entries], response))
-        told[state, victim] = (", ".join(texts), Verdict.of(fine, direction=direction))
+        by_reading[state, victim] = (", ".join(texts), Verdict.of(fine, direction=direction))
     size = "cache of mapping entries, 8 B each"
     plots = [
         Plot("Figure 11: hits (cost-benefit)", size, "hits", hits, "bytes", "share", x_log=True),
@@ -196,4 +198,4 @@ def g24(found: Found) -> Answer:
         ),
     ]
     what = "Hits, and response over the baseline's, from the smallest cache to the largest"
-    return answer(told, what, STAND_IN.format("Financial of Table 3 and TPC-H"), plots=plots)
+    return answer(by_reading, what, STAND_IN.format("Financial of Table 3 and TPC-H"), plots=plots)

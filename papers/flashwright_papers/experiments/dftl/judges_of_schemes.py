@@ -74,7 +74,7 @@ def g4(found: Found) -> Answer:
     printed = "2Rt 1Pt 1R"
     fine = row["costs"][-1] == printed and row["cache"]["dirty_evictions"] == 3
     counts = {word.lstrip("0123456789"): word for word in row["costs"][-1].split()}
-    told = ", ".join(
+    text = ", ".join(
         f"{counts[kind].removesuffix(kind) if kind in counts else 0} {what}"
         for kind, what in (
             ("Rt", "translation pages read"),
@@ -84,7 +84,7 @@ def g4(found: Found) -> Answer:
     )
     return Answer(
         Verdict.of(fine and not row["violations"]),
-        f"Read of page 1280 that misses, with page 1 as dirty victim: {told}. The whole state was checked after each "
+        f"Read of page 1280 that misses, with page 1 as dirty victim: {text}. The whole state was checked after each "
         "step.",
         "The golden trace dftl-figure-5, five requests",
     )
@@ -170,16 +170,16 @@ def g6(found: Found) -> Answer:
 @claim("G7", needs="heads")
 def g7(found: Found) -> Answer:
     """Table 3."""
-    told = [
+    texts = [
         f"{row['workload']}: {row['kib']:.2f} KiB, {row['read_percent']:.1f} % reads, "
         f"{row['sequential_percent']:.1f} % sequential, {row['inter_arrival_ms']:.2f} ms between arrivals"
         for row in found["heads"]
     ]
     return Answer(
         Verdict.UNTESTABLE,
-        (f"Heads: {'; '.join(told)}" if told else "No trace given")
+        (f"Heads: {'; '.join(texts)}" if texts else "No trace given")
         + ". The whole traces are not at hand.",
-        "Heads of real traces" if told else "",
+        "Heads of real traces" if texts else "",
         tables=[table_3(found["heads"])],
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from flashwright_papers import Answer, Found, Line, Plot, Verdict, claim
 
-from .judging import DECIDES, NAMES, STAND_IN, TOLD, answer
+from .judging import DECIDES, NAMES, STAND_IN, STATE_NAMES, answer
 from .play import CELLO, FINANCIAL, SHARES, TPCH, WEBSEARCH
 from .runs import FINANCIAL_HEAD, PLAIN, VICTIMS, WEBSEARCH_HEAD
 
@@ -42,7 +42,7 @@ class View:
                         if run["error"]:
                             raise ValueError(f"{workload} on {scheme}: {run['error']}")
                         return run
-        raise LookupError(f"{workload} was not played on {scheme}, {TOLD[self.state]}")
+        raise LookupError(f"{workload} was not played on {scheme}, {STATE_NAMES[self.state]}")
 
     def pair(self, workload: str) -> tuple[Row, Row]:
         """FAST and DFTL."""
@@ -79,8 +79,8 @@ def decided(
 ) -> Answer:
     """The answer of the deciding drive, with what the others gave, and the release's FAST where it was played."""
     rows = [*found["comparison"], *found["replayed"]]
-    told = {(s, v): rule(View(rows, s, v)) for s in TOLD for v in VICTIMS}
-    made = answer(told, what, workload, plots=plots, more=more)
+    by_reading = {(s, v): rule(View(rows, s, v)) for s in STATE_NAMES for v in VICTIMS}
+    made = answer(by_reading, what, workload, plots=plots, more=more)
     if not found.get("fault"):
         return made
     text, verdict = rule(View(with_fault(found), *DECIDES[0]))
@@ -205,8 +205,8 @@ def g11(found: Found) -> Answer:
     def rule(view: View) -> tuple[str, Verdict]:
         shares = [view.run(w, "dftl")["translation_share"] for w in (*three, WEBSEARCH)]
         fewer = [view.fewer(workload, "extra_operations") for workload in three]
-        told = ["none" if s is None else f"{100 * s:.0f} %" for s in shares]
-        value = f"{', '.join(told)} and {', '.join(f'{ratio:.2f}' for ratio in fewer)}"
+        texts = ["none" if s is None else f"{100 * s:.0f} %" for s in shares]
+        value = f"{', '.join(texts)} and {', '.join(f'{ratio:.2f}' for ratio in fewer)}"
         most = sum(s is not None and 0.8 <= s <= 0.97 for s in shares) >= 3
         below = all(ratio > 1 for ratio in fewer)
         return value, within(most and below and 2 <= fewer[0] <= 5, below)
@@ -355,7 +355,7 @@ def g16(found: Found) -> Answer:
         for state in PLAIN:
             fast, dftl = View(found["comparison"], state, "greedy").pair(FINANCIAL_HEAD)
             parts.append(
-                f"DFTL {dftl['response_ms']:,.2f} ms, FAST {fast['response_ms']:,.2f} ms ({TOLD[state]}, greedy)"
+                f"DFTL {dftl['response_ms']:,.2f} ms, FAST {fast['response_ms']:,.2f} ms ({STATE_NAMES[state]}, greedy)"
             )
     seeds = [rule(View([row], *DECIDES[0])) for row in found["replayed-seeds"]]
     more = [f"With four other seeds: {'; '.join(text for text, _ in seeds)}"]
@@ -384,7 +384,7 @@ def space_plot(found: Found) -> Plot:
 
     def name_of(run: Row, state: str) -> str:
         by = f" {run['victim']}" if run["scheme"] == "dftl" else ""
-        return f"{NAMES[run['scheme']]}{by}, {TOLD[state]}"
+        return f"{NAMES[run['scheme']]}{by}, {STATE_NAMES[state]}"
 
     for row in found["comparison"]:
         if row["workload"] == FINANCIAL:
@@ -396,7 +396,7 @@ def space_plot(found: Found) -> Plot:
             if run["scheme"] != "page":
                 add(name_of(run, row["state"]), row["extra"], run)
         few = row["fast_with_few_logs"]
-        add(f"FAST with logs of 3 %, {TOLD[row['state']]}", row["extra"], few)
+        add(f"FAST with logs of 3 %, {STATE_NAMES[row['state']]}", row["extra"], few)
     return Plot(
         "Financial: mean response by the space beside the active region (the paper has 3 % only)",
         "space beside the active region",

@@ -43,8 +43,8 @@ def f1(found: Found) -> Answer:
     if ours is None:
         return absent()
     counted = COUNTED["page"]
-    told = f"Ours and in brackets the release's: {beside(counted, ours)}."
-    return Answer(Verdict.of(same(counted, ours)), told, PLAYED)
+    text = f"Ours and in brackets the release's: {beside(counted, ours)}."
+    return Answer(Verdict.of(same(counted, ours)), text, PLAYED)
 
 
 @claim("F2", needs="release")
@@ -62,12 +62,12 @@ def f2(found: Found) -> Answer:
     explained = same(counted, by_number) and same(
         {name: ours[name] for name in counted if name in by_recency}, by_recency
     )
-    told = (
+    text = (
         f"Ours and in brackets the release's: {beside(counted, ours)}. A twin in Python gives the release's "
         f"{'to the digit' if same(counted, by_number) else 'not'} with the lists ordered by number, and by recency "
         f"{by_recency['hits']:,} hits and {by_recency['erases']:,} erases."
     )
-    return Answer(Verdict.of(all(near) and explained, direction=all(near)), told, PLAYED)
+    return Answer(Verdict.of(all(near) and explained, direction=all(near)), text, PLAYED)
 
 
 def share_of_20(row: Row) -> float:
@@ -92,7 +92,7 @@ def f3(found: Found) -> Answer:
     twin = all(ours[name] == whole[name] for name in names)
     lost = f"{missing['lost']:,} of {missing['written']:,} pages are lost"
     shares = [f"{100 * share_of_20(row):.1f} %" for row in (missing, whole)]
-    told = (
+    text = (
         f"Ours and in brackets the release's: {beside(counted, ours)}. A twin in Python gives "
         f"{'ours' if twin else 'not ours'} to the digit; with merges that leave out what lies in random logs "
         f"{missing['erases']:,} erases, {missing['copies']:,} copies and {missing['fulls']:,} full merges, of "
@@ -113,7 +113,7 @@ def f3(found: Found) -> Answer:
         x_format="count",
         y_format="share",
     )
-    return Answer(Verdict.of(twin and same(counted, missing)), told, PLAYED, plots=[plot])
+    return Answer(Verdict.of(twin and same(counted, missing)), text, PLAYED, plots=[plot])
 
 
 def derived() -> dict[str, float]:
@@ -143,10 +143,10 @@ def f4(found: Found) -> Answer:
         2 <= has["operations"] <= 5,
         2 <= has["erases"] <= 5,
     ]
-    told = (
+    text = (
         f"Of {REQUESTS:,} requests: {100 * has['hits']:.1f} % hits (paper: 63), response {100 * has['gain']:.1f} % "
         f"below FAST's (78), translation {100 * has['translation']:.0f} % of DFTL's extra operations (about 90), "
         f"FAST's extra operations {has['operations']:.1f} times DFTL's (3), its erases {has['erases']:.1f} times (3)."
     )
     verdict = Verdict.of(all(met), direction=sum(met) >= 4)
-    return Answer(verdict, told, "None: the outputs that the authors published with the code")
+    return Answer(verdict, text, "None: the outputs that the authors published with the code")

@@ -15,7 +15,11 @@ from .runs import VICTIMS
 DECIDES = (("replayed", "cost-benefit"), ("full", "cost-benefit"))
 
 
-TOLD = {"replayed": "trace written once first", "full": "full drive", "erased": "erased drive"}
+STATE_NAMES = {
+    "replayed": "trace written once first",
+    "full": "full drive",
+    "erased": "erased drive",
+}
 
 
 STAND_IN = "Stand-in for {}"
@@ -25,7 +29,7 @@ NAMES = {"page": "baseline", "fast": "FAST", "dftl": "DFTL"}
 
 
 def answer(
-    told: Mapping[tuple[str, str], tuple[str, Verdict]],
+    by_reading: Mapping[tuple[str, str], tuple[str, Verdict]],
     what: str,
     workload: str,
     *,
@@ -37,17 +41,19 @@ def answer(
     The other states and the other policy stand beside it as readings.
     """
     parts = []
-    for state in dict.fromkeys(state for state, _ in told):
-        values = [told[state, victim][0] for victim in VICTIMS]
+    for state in dict.fromkeys(state for state, _ in by_reading):
+        values = [by_reading[state, victim][0] for victim in VICTIMS]
         if values[0] == values[1]:
-            parts.append(f"{values[0]} ({TOLD[state]})")
+            parts.append(f"{values[0]} ({STATE_NAMES[state]})")
         else:
-            parts.append(f"{values[0]} ({TOLD[state]}, greedy), {values[1]} (cost-benefit)")
+            parts.append(f"{values[0]} ({STATE_NAMES[state]}, greedy), {values[1]} (cost-benefit)")
     ours = f"{what}: {'; '.join(parts)}." + (f" {more}." if more else "")
-    decides = next(each for each in DECIDES if each in told)
+    decides = next(each for each in DECIDES if each in by_reading)
     readings = {
-        each: f"{TOLD[state]}, {victim} victims" for each in told for state, victim in [each]
+        each: f"{STATE_NAMES[state]}, {victim} victims"
+        for each in by_reading
+        for state, victim in [each]
     }
-    also = {readings[each]: verdict for each, (_, verdict) in told.items() if each != decides}
+    also = {readings[each]: verdict for each, (_, verdict) in by_reading.items() if each != decides}
     used = readings[decides]
-    return Answer(told[decides][1], ours, workload, plots=plots, also=also, used=used)
+    return Answer(by_reading[decides][1], ours, workload, plots=plots, also=also, used=used)

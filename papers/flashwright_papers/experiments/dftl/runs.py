@@ -275,9 +275,11 @@ def classes(setting: Setting) -> list[Job]:
 def figure_5(setting: Setting) -> list[Job]:
     """The worked example of Figure 5, which the tests of the core play too."""
     file = Path(__file__).parent / "golden" / "dftl-figure-5.toml"
-    told = tomllib.loads(file.read_text(encoding="utf-8"))
-    steps = [{k: v for k, v in step.items() if k in ("read", "write")} for step in told["step"]]
-    return [Job(golden, {"config": told["config"], "steps": steps}, "figure 5")]
+    golden_trace = tomllib.loads(file.read_text(encoding="utf-8"))
+    steps = [
+        {k: v for k, v in step.items() if k in ("read", "write")} for step in golden_trace["step"]
+    ]
+    return [Job(golden, {"config": golden_trace["config"], "steps": steps}, "figure 5")]
 
 
 @part("one-page", cpu_s=(1, 1))

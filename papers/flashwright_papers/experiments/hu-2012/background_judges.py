@@ -38,9 +38,9 @@ def d1_5(found: Found) -> Answer:
         / of(rows, scheme="page", block_pages=n)["ram_bytes"]
         for n in pages
     ]
-    told = ", ".join(f"1/{1 / share:g} at N = {n}" for n, share in zip(pages, shares, strict=True))
+    text = ", ".join(f"1/{1 / share:g} at N = {n}" for n, share in zip(pages, shares, strict=True))
     return Answer(
-        Verdict.of(all(share * n == 1 for n, share in zip(pages, shares, strict=True))), told
+        Verdict.of(all(share * n == 1 for n, share in zip(pages, shares, strict=True))), text
     )
 
 
@@ -75,13 +75,13 @@ def d1_6(found: Found) -> Answer:
             and (switch, full, rewrite) == ({1}, {2}, {1})
             and max(update.values()) == 2
         ),
-        f"BAST: switch merge {told(switch)}, full merge {told(full)}; conflict in block mapping {told(rewrite)}, with "
-        f"one update block {update[True]} where it can be completed in place and {update[False]} where not; {right} of "
-        f"{len(steps)} requests of the worked examples cost what they must",
+        f"BAST: switch merge {describe_erases(switch)}, full merge {describe_erases(full)}; conflict in block mapping "
+        f"{describe_erases(rewrite)}, with one update block {update[True]} where it can be completed in place and "
+        f"{update[False]} where not; {right} of {len(steps)} requests of the worked examples cost what they must",
     )
 
 
-def told(counts: set[int]) -> str:
+def describe_erases(counts: set[int]) -> str:
     """Erases as text."""
     return " or ".join(f"{n} erase{'' if n == 1 else 's'}" for n in sorted(counts)) or "none"
 

@@ -92,7 +92,7 @@ def lowest(found: Found) -> Answer:
 def levels(found: Found, drives: Sequence[str]) -> Answer:
     """Order by range, the published levels, and the spare space that would give them."""
     fills = fills_of(found)
-    order, shape, near, told = [], [], [], []
+    order, shape, near, texts = [], [], [], []
     for name in drives:
         curves = fills[name]["curves"]
         rho = [curve["rho"] for curve in curves]
@@ -114,7 +114,7 @@ def levels(found: Found, drives: Sequence[str]) -> Answer:
                 if use is None
                 else f"{100 * use:.0f} % of the flash in use (the model has {100 * fills[name]['utilization']:.0f} %)"
             )
-        told.append(text)
+        texts.append(text)
     plots = [fill_plot(fills[name], level=PUBLISHED.get(name)) for name in drives]
     plots.append(
         Plot(
@@ -137,7 +137,7 @@ def levels(found: Found, drives: Sequence[str]) -> Answer:
     )
     return Answer(
         Verdict.of(all(order) and all(shape) and all(near), direction=all(order)),
-        "; ".join(told),
+        "; ".join(texts),
         plots=plots,
     )
 

@@ -109,20 +109,20 @@ def d4_8(found: Found) -> Answer:
 
 # The same density by eye, which is how the dissertation compares: another seed alone moves the ioDrive's deviation by
 # 7 %.
-DEVIATION_ALIKE = 0.2
+DEVIATION_TOLERANCE = 0.2
 
 
 def stable(found: Found, drives: Sequence[str]) -> Answer:
     """Whether the phases are alike within 10 % of the range."""
     reads = {name: reads_of(found)[name][0.1] for name in drives}
     named = [each["verdict"] for each in reads.values()]
-    alike = all(
+    phases_equal = all(
         max(abs(later / each[key][0] - 1) for later in each[key][1:]) <= most
         for each in reads.values()
-        for key, most in (("mean_ms", 0.1), ("deviation_ms", DEVIATION_ALIKE))
+        for key, most in (("mean_ms", 0.1), ("deviation_ms", DEVIATION_TOLERANCE))
     ) and all(max(each["distance"]) < 0.1 for each in reads.values())
     return Answer(
-        Verdict.of(alike, direction=all(each != "unpredictable" for each in named)),
+        Verdict.of(phases_equal, direction=all(each != "unpredictable" for each in named)),
         "; ".join(
             f"{SHORT[name]} {each['verdict']}: mean {slashed(each['mean_ms'], 2)} ms, deviation "
             f"{slashed(each['deviation_ms'], 2)} ms, distance {max(each['distance']):.2f}"
@@ -363,17 +363,17 @@ def d4_15(found: Found) -> Answer:
     """The best pair of size and depth."""
 
     def judge(grids: Grids) -> Answer:
-        near, told, reach = [], [], []
+        near, texts, reach = [], [], []
         for label, each in grids:
             size, depth = each["best_size_kib"], each["best_depth"]
             # A step of the grid to each side.
             near.append(size in (16, 64, 128) and depth in (4, 8, 16))
             named = each["mb_per_s"][each["size_kib"].index(64)][each["depth"].index(8)] / top(each)
             reach.append(named)
-            told.append(f"{label} {size} KiB x {depth}")
+            texts.append(f"{label} {size} KiB x {depth}")
         return Answer(
             Verdict.of(all(near), direction=sum(near) > len(near) / 2),
-            "; ".join(told)
+            "; ".join(texts)
             + f"; 64 KiB x 8 has at least {100 * min(reach):.1f} % of the highest bandwidth",
             plots=[
                 Plot(

@@ -147,19 +147,19 @@ def d4_4(found: Found) -> Answer:
 @claim("D4.5", needs="drive-fills")
 def d4_5(found: Found) -> Answer:
     """The log-block drive, erased and filled before."""
-    held, told, plots = [], [], []
+    held, texts, plots = [], [], []
     for prefilled, state in ((False, "erased"), (True, "filled before")):
         row = fills_of(found, prefilled)[LOG_BLOCK]
         rho = [curve["rho"] for curve in row["curves"]]
         whole = row["curves"][-1]
         held.append(min(rho) >= 0.9 and row["mapping"] == "log-block")
-        told.append(
+        texts.append(
             f"{state}: {per_cent(rho)} % of the peak (P = {per_cent([c['range'] for c in row['curves']])} %), "
             f"{whole['peak_mb_per_s']:.1f} MB/s at P = 100 % and {row['in_order_mb_per_s']:.0f} in order, named "
             f"{row['mapping']}"
         )
         plots.append(fill_plot(row, title=f"{NAMES[LOG_BLOCK]}, {state}"))
-    return Answer(Verdict.of(all(held), direction=any(held)), "; ".join(told), plots=plots)
+    return Answer(Verdict.of(all(held), direction=any(held)), "; ".join(texts), plots=plots)
 
 
 @claim("D4.6", needs="drive-fills")

@@ -13,7 +13,7 @@ from .ram_judge import (
     Ratios,
     Rule,
     Runs,
-    judged,
+    apply_rule,
     magnitude,
     mostly,
     normalized,
@@ -30,18 +30,18 @@ from .ram_play import (
     FINANCIAL_2,
     HEAD_1,
     IN_ORDER,
-    TOLD,
     TPC_E,
+    TPC_E_DESCRIBED,
 )
 
 FIRST_FOUR = (FINANCIAL_1, FINANCIAL_2, EXCHANGE, BUILD)
 
 
-ALL = (*FIRST_FOUR, TOLD)
+ALL = (*FIRST_FOUR, TPC_E_DESCRIBED)
 
 
 # TPC-E as described decides; beside it, its stand-in, and the other state of the drive.
-OTHERS = ((TPC_E, ""), (TOLD, IN_ORDER))
+OTHERS = ((TPC_E, ""), (TPC_E_DESCRIBED, IN_ORDER))
 OTHER_PARTS = ("tpc-e", "tpc-e-pud-lru", "told-in-order")
 
 
@@ -113,7 +113,7 @@ def d2_9(found: Found) -> Answer:
         )
         return ", ".join(text for text, _ in answers), worst
 
-    return judged(found, rule, [FINANCIAL_1], plots=figure)
+    return apply_rule(found, rule, [FINANCIAL_1], plots=figure)
 
 
 @claim("D2.10", needs=("financial-1", "financial-1-pud-lru", "head-financial-1"))
@@ -127,17 +127,17 @@ def d2_10(found: Found) -> Answer:
         stays = all(ram in above for ram in e if ram >= first)
         met = bool(above) and stays and 16 <= first <= 32 and all(r < 1 for r in t.values())
         where = f"fewer erases from {first:g} MiB on" if above else "never fewer erases"
-        told = f"{where}; over page mapping's, erases {span(e)}, time {span(t)}"
+        text = f"{where}; over page mapping's, erases {span(e)}, time {span(t)}"
         below = runs.below("pud-lru", "page", "time") and bool(above)
-        return told, magnitude(runs, met, below)
+        return text, magnitude(runs, met, below)
 
-    return judged(found, rule, [FINANCIAL_1], plots=figure)
+    return apply_rule(found, rule, [FINANCIAL_1], plots=figure)
 
 
 @claim("D2.11", needs=("financial-2", "financial-2-pud-lru"))
 def d2_11(found: Found) -> Answer:
     """Two maxima on Financial 2."""
-    return judged(found, up_to("bplru", 0.42, 0.39), [FINANCIAL_2], plots=figure)
+    return apply_rule(found, up_to("bplru", 0.42, 0.39), [FINANCIAL_2], plots=figure)
 
 
 @claim("D2.12", needs="financial-2")
@@ -160,7 +160,7 @@ def d2_12(found: Found) -> Answer:
             )
         ]
 
-    return judged(found, rule, [FINANCIAL_2], plots=plots)
+    return apply_rule(found, rule, [FINANCIAL_2], plots=plots)
 
 
 def small_gain(runs: Runs) -> tuple[str, Verdict]:
@@ -173,7 +173,7 @@ def small_gain(runs: Runs) -> tuple[str, Verdict]:
 @claim("D2.13", needs=("exchange", "exchange-pud-lru"))
 def d2_13(found: Found) -> Answer:
     """A small gain on Exchange."""
-    return judged(found, small_gain, [EXCHANGE], plots=figure)
+    return apply_rule(found, small_gain, [EXCHANGE], plots=figure)
 
 
 @claim("D2.14", needs=("exchange", "exchange-pud-lru"))
@@ -193,13 +193,13 @@ def d2_14(found: Found) -> Answer:
             magnitude(runs, met, gains and falls),
         )
 
-    return judged(found, rule, [EXCHANGE], plots=figure)
+    return apply_rule(found, rule, [EXCHANGE], plots=figure)
 
 
 @claim("D2.15", needs=("build", "build-pud-lru"))
 def d2_15(found: Found) -> Answer:
     """A small gain on Build."""
-    return judged(found, small_gain, [BUILD], plots=figure)
+    return apply_rule(found, small_gain, [BUILD], plots=figure)
 
 
 @claim("D2.16", needs=("told", *OTHER_PARTS))
@@ -211,7 +211,7 @@ def d2_16(found: Found) -> Answer:
         off = max(abs(value - 1) for each in (e, t) for value in each.values())
         return f"PUD-LRU over BPLRU: erases {span(e)}, time {span(t)}", Verdict.of(off <= 0.03)
 
-    return judged(found, rule, [TOLD], OTHERS, figure)
+    return apply_rule(found, rule, [TPC_E_DESCRIBED], OTHERS, figure)
 
 
 @claim("D2.17", needs=("build", "build-pud-lru", "told", *OTHER_PARTS))
@@ -223,14 +223,14 @@ def d2_17(found: Found) -> Answer:
         schemes = [each for each in ("pud-lru", "bplru") if each in played]
         ratios = {s: [runs.ratios(s, "page", m) for m in ("erases", "time")] for s in schemes}
         every = [value for pair in ratios.values() for each in pair for value in each.values()]
-        told = "; ".join(
+        text = "; ".join(
             f"{NAMES[scheme]} over page mapping: erases {span(e)}, time {span(t)}"
             for scheme, (e, t) in ratios.items()
         )
         clearly, below = (mostly(value < limit for value in every) for limit in (0.8, 1))
-        return told, Verdict.of(clearly, direction=below)
+        return text, Verdict.of(clearly, direction=below)
 
-    return judged(found, rule, [BUILD, TOLD], OTHERS, erases_figure)
+    return apply_rule(found, rule, [BUILD, TPC_E_DESCRIBED], OTHERS, erases_figure)
 
 
 # ---- figures 2.8 and 2.9
@@ -275,11 +275,11 @@ def d2_18(found: Found) -> Answer:
     def rule(runs: Runs) -> tuple[str, Verdict]:
         e, t = (over_bplru(runs, metric) for metric in ("erases", "time"))
         every = [value for each in (e, t) for value in each.values()]
-        told = f"over BPLRU's, erases {min(e.values()):.2f} to {max(e.values()):.2f}, "
-        told += f"time {min(t.values()):.2f} to {max(t.values()):.2f} at {len(e)} thresholds"
-        return told, Verdict.of(max(every) < 1)
+        text = f"over BPLRU's, erases {min(e.values()):.2f} to {max(e.values()):.2f}, "
+        text += f"time {min(t.values()):.2f} to {max(t.values()):.2f} at {len(e)} thresholds"
+        return text, Verdict.of(max(every) < 1)
 
-    return judged(found, rule, [FINANCIAL_1, FINANCIAL_2], plots=figure_2_8)
+    return apply_rule(found, rule, [FINANCIAL_1, FINANCIAL_2], plots=figure_2_8)
 
 
 @claim("D2.19", needs=(*BASES[:4], *PUD_LRUS[:4], "head-financial-1"))
@@ -292,13 +292,13 @@ def d2_19(found: Found) -> Answer:
         best = [threshold for threshold, value in e.items() if value == least]
         spread = max(e.values()) / least - 1
         near = min(abs(math.log10(threshold / 0.001)) for threshold in best) <= 1.01
-        told = f"best at {', '.join(f'{each:g}' for each in best)}, {100 * spread:.1f} % between best and worst"
-        return told, Verdict.of(near and spread > 0, direction=near)
+        text = f"best at {', '.join(f'{each:g}' for each in best)}, {100 * spread:.1f} % between best and worst"
+        return text, Verdict.of(near and spread > 0, direction=near)
 
     def plots(runs: Runs) -> list[Plot]:
         return figure_2_8(runs)[:1]
 
-    return judged(found, rule, FIRST_FOUR, plots=plots)
+    return apply_rule(found, rule, FIRST_FOUR, plots=plots)
 
 
 @claim("D2.20", needs=("told", *OTHER_PARTS))
@@ -308,10 +308,10 @@ def d2_20(found: Found) -> Answer:
     def rule(runs: Runs) -> tuple[str, Verdict]:
         values = [over_bplru(runs, metric).values() for metric in ("erases", "time")]
         erases, time = (max(each) / min(each) - 1 for each in values)
-        told = f"worst over best: erases {100 * erases:.1f} %, time {100 * time:.1f} % apart"
-        return told, Verdict.of(max(erases, time) < 0.03)
+        text = f"worst over best: erases {100 * erases:.1f} %, time {100 * time:.1f} % apart"
+        return text, Verdict.of(max(erases, time) < 0.03)
 
-    return judged(found, rule, [TOLD], OTHERS[:1], figure_2_8)
+    return apply_rule(found, rule, [TPC_E_DESCRIBED], OTHERS[:1], figure_2_8)
 
 
 @claim("D2.21", needs=(*BASES, *PUD_LRUS, "head-financial-1", *OTHER_PARTS))
@@ -322,22 +322,22 @@ def d2_21(found: Found) -> Answer:
     def rule(runs: Runs) -> tuple[str, Verdict]:
         sizes = runs.sizes(*schemes)
         b, p = ([runs.of(s, ram, "pages_per_destage") for ram in sizes] for s in schemes)
-        told = f"BPLRU {b[0]:.1f} to {b[-1]:.1f}, PUD-LRU {p[0]:.1f} to {p[-1]:.1f} pages"
-        if runs.workload in (TPC_E, TOLD):
-            return told, Verdict.of(min(*b, *p) >= 120)
+        text = f"BPLRU {b[0]:.1f} to {b[-1]:.1f}, PUD-LRU {p[0]:.1f} to {p[-1]:.1f} pages"
+        if runs.workload in (TPC_E, TPC_E_DESCRIBED):
+            return text, Verdict.of(min(*b, *p) >= 120)
         rising = all(y >= 0.98 * x for each in (b, p) for x, y in pairwise(each))
         ahead = mostly(y >= x for x, y in zip(b, p, strict=True))
-        return told, Verdict.of(rising and ahead, direction=ahead)
+        return text, Verdict.of(rising and ahead, direction=ahead)
 
     def plots(runs: Runs) -> list[Plot]:
         lines = over_ram(
             runs, schemes, lambda scheme, ram: runs.of(scheme, ram, "pages_per_destage")
         )
-        levels = [("dissertation, about", 128.0)] if runs.workload == TOLD else []
+        levels = [("dissertation, about", 128.0)] if runs.workload == TPC_E_DESCRIBED else []
         title = f"Figure 2.9: pages of the host in a destage, {runs.label}"
         return [Plot(title, "RAM (MiB)", "pages", lines, levels=levels)]
 
-    return judged(found, rule, ALL, OTHERS, plots)
+    return apply_rule(found, rule, ALL, OTHERS, plots)
 
 
 @claim("D2.22", needs=(*BASES, *PUD_LRUS, "head-financial-1", *OTHER_PARTS))
@@ -348,4 +348,4 @@ def d2_22(found: Found) -> Answer:
         bases = ["bplru"] if runs.trace == FINANCIAL_2 else ["bplru", "dftl"]
         return orderings(*(("pud-lru", b, m) for b in bases for m in ("erases", "time")))(runs)
 
-    return judged(found, rule, ALL, OTHERS, erases_figure)
+    return apply_rule(found, rule, ALL, OTHERS, erases_figure)

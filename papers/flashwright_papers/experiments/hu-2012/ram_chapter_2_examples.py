@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from flashwright import Ssd
 from flashwright_papers import Answer, Found, Line, Plot, Table, Verdict, claim
 
-from .ram_judge import Row, Runs, judged, magnitude, ratio
+from .ram_judge import Row, Runs, apply_rule, magnitude, ratio
 from .ram_play import BLOCK_PAGES, FINANCIAL_1, FINANCIAL_2, PAGE_KIB
 
 BLOCK_BYTES = BLOCK_PAGES * PAGE_KIB << 10
@@ -58,11 +58,11 @@ def d2_1(found: Found) -> Answer:
         erases, time = (runs.ratios("bplru", "page", m, [at])[at] for m in ("erases", "time"))
         b, p = runs.get("bplru", at), runs.get("page", 0)
         met = abs(erases - 0.446) <= 0.15 and abs(time - 0.49) <= 0.2
-        told = (
+        text = (
             f"erases {b['erases']:,} over {p['erases']:,} = {ratio(erases)}, mean service "
             f"{b['service_ms']:.3g} over {p['service_ms']:.3g} ms, ratio of times {ratio(time)}"
         )
-        return told, magnitude(runs, met, erases < 1 and time < 1)
+        return text, magnitude(runs, met, erases < 1 and time < 1)
 
     def plots(runs: Runs) -> list[Plot]:
         at = next(ram for scheme, ram in runs.rows if scheme == "bplru" and ram != int(ram))
@@ -83,7 +83,7 @@ def d2_1(found: Found) -> Answer:
             )
         ]
 
-    return judged(found, rule, [FINANCIAL_1], plots=plots)
+    return apply_rule(found, rule, [FINANCIAL_1], plots=plots)
 
 
 @claim("D2.2", needs="tables")
@@ -97,15 +97,15 @@ def d2_2(found: Found) -> Answer:
     )
 
 
-def told_statistics(rows: Sequence[Row]) -> str:
+def describe_statistics(rows: Sequence[Row]) -> str:
     """What real traces hold, in the columns of table 2.2."""
-    told = [
+    texts = [
         f"{'the whole of ' if row['whole'] else ''}{row['trace']}: {row['kib']:.2f} KiB, "
         f"{row['writes_a_read']:.2f} writes a read, {row['a_second']:.0f} requests/s, pages written at least "
         f"three times {row['written_thrice']:.0f} %, at least twice {row['written_twice']:.0f} %"
         for row in rows
     ]
-    return "; ".join(told) or "no real trace was given"
+    return "; ".join(texts) or "no real trace was given"
 
 
 @claim("D2.3", needs="statistics")
@@ -113,16 +113,16 @@ def d2_3(found: Found) -> Answer:
     """Size and ratio of Financial 1 and 2, where both are there as a whole."""
     rows = found["statistics"]
     whole = {row["trace"]: row for row in rows if row["whole"]}
-    told, tables = told_statistics(rows), [table_2_2(rows)]
+    text, tables = describe_statistics(rows), [table_2_2(rows)]
     if len(whole) < len(WHOLE_TRACES):
-        return Answer(Verdict.UNTESTABLE, told, tables=tables)
+        return Answer(Verdict.UNTESTABLE, text, tables=tables)
     near = [
         abs(whole[trace][key] / TABLE_2_2[trace][at] - 1) <= 0.05
         for trace in WHOLE_TRACES
         for at, key in enumerate(("kib", "writes_a_read"))
     ]
     verdict = Verdict.of(all(near), direction=sum(near) > len(near) / 2)
-    return Answer(verdict, told, tables=tables)
+    return Answer(verdict, text, tables=tables)
 
 
 @claim("D2.4", needs="clusters")
@@ -131,7 +131,7 @@ def d2_4(found: Found) -> Answer:
     if not found["clusters"]:
         return Answer(Verdict.UNTESTABLE, "no real trace was given")
     row = found["clusters"][0]
-    told = (
+    text = (
         f"of the writes among the first 5,000 requests of Financial 1, {100 * row['share_of_top']:.0f} % go to the "
         f"{row['top']} most written of {row['blocks']} blocks (1 %) and {100 * row['share_of_ten']:.0f} % to ten "
         "times as many"
@@ -155,7 +155,7 @@ def d2_4(found: Found) -> Answer:
         x_format="share",
         y_format="share",
     )
-    return Answer(Verdict.UNTESTABLE, told, plots=[dots, plot])
+    return Answer(Verdict.UNTESTABLE, text, plots=[dots, plot])
 
 
 @claim("D2.5", needs="statistics")
@@ -164,12 +164,12 @@ def d2_5(found: Found) -> Answer:
     rows = found["statistics"]
     whole = {row["trace"]: row for row in rows if row["whole"]}
     if len(whole) < len(UPDATED):
-        return Answer(Verdict.UNTESTABLE, told_statistics(rows))
+        return Answer(Verdict.UNTESTABLE, describe_statistics(rows))
     near = [
         min(abs(whole[trace][key] - share) for key in ("written_thrice", "written_twice")) <= 10
         for trace, share in UPDATED.items()
     ]
-    return Answer(Verdict.of(all(near), direction=any(near)), told_statistics(rows))
+    return Answer(Verdict.of(all(near), direction=any(near)), describe_statistics(rows))
 
 
 @claim("D2.6", needs="table-2.3")

@@ -14,8 +14,8 @@ from .ram_judge import (
     Rule,
     Runs,
     absolute,
+    apply_rule,
     by_scheme,
-    judged,
     magnitude,
     mostly,
     near,
@@ -33,21 +33,21 @@ from .ram_play import (
     HEAD_MSN,
     IN_ORDER,
     MSN,
-    TOLD,
     TPC_E,
+    TPC_E_DESCRIBED,
     WHOLE_MAP,
     WINDOW,
 )
 
 SCHEMES = ("gc-arm", "bplru", "dftl", "ap")
 PAGE_BLOCKED = ("dftl", "ap")
-ALL = (FINANCIAL_1, FINANCIAL_2, EXCHANGE, MSN, TOLD)
+ALL = (FINANCIAL_1, FINANCIAL_2, EXCHANGE, MSN, TPC_E_DESCRIBED)
 BASES = ("financial-1", "financial-2", "exchange", "msn", "told")
 PARTITIONS = tuple(f"{name}-partition" for name in BASES)
 FIGURES = dict(zip(ALL, ("3.6", "3.7", "3.8", "3.9", "3.10"), strict=True))
 WRITES = dict(zip(ALL, ("3.11", "3.12", "3.13", "3.14", "3.15"), strict=True))
 # TPC-E as described decides; beside it, its stand-in, and the other state of the drive.
-OTHERS = ((TPC_E, ""), (TOLD, IN_ORDER))
+OTHERS = ((TPC_E, ""), (TPC_E_DESCRIBED, IN_ORDER))
 OTHER_PARTS = ("tpc-e", "tpc-e-partition", "told-in-order")
 HEADS_1 = ("head-financial-1", "head-financial-1-partition")
 
@@ -56,10 +56,10 @@ def figure(runs: Runs) -> list[Plot]:
     """The three plots of figures 3.6 to 3.10; service time where a drive does not keep up with the arrivals."""
     name = f"Figure {FIGURES[runs.trace]}"
     late = any(row["load"] >= KEEPS_UP for row in runs.rows.values() if row["scheme"] in SCHEMES)
-    metric, told = ("service_ms", "service") if late else ("response_ms", "response")
+    metric, kind = ("service_ms", "service") if late else ("response_ms", "response")
     return [
         absolute(runs, name, "erases", "erases", SCHEMES),
-        absolute(runs, name, metric, f"mean {told} time (ms)", SCHEMES),
+        absolute(runs, name, metric, f"mean {kind} time (ms)", SCHEMES),
         absolute(runs, name, "gc_efficiency_pages", "GC efficiency (pages)", SCHEMES, log=False),
     ]
 
@@ -93,12 +93,13 @@ def d3_2(found: Found) -> Answer:
     single, grouped = found["figure-3.2"]
     fewer = grouped["erases"] < single["erases"] and grouped["copies"] < single["copies"]
 
-    def told(row: Row) -> str:
+    def describe_cleaning(row: Row) -> str:
         return f"{row['erases']:,} erases and {row['copies']:,} copies for {row['written']:,} pages"
 
     return Answer(
         Verdict.of(False, direction=fewer),
-        f"On a drive of 64 blocks of 4 pages: page at a time {told(single)}, GC-ARM's groups {told(grouped)}",
+        f"On a drive of 64 blocks of 4 pages: page at a time {describe_cleaning(single)}, "
+        f"GC-ARM's groups {describe_cleaning(grouped)}",
     )
 
 
@@ -116,7 +117,7 @@ def d3_3(found: Found) -> Answer:
             "no curve to show.",
         )
     grows, more = one["second_half_to_first"] > 1.5, msn["mean"] > one["mean"]
-    told = "; ".join(
+    text = "; ".join(
         f"{row['trace']}: {row['mean']:.0f} blocks on average ({row['least']} to {row['most']}), second half "
         f"{row['second_half_to_first']:.2f} times the first"
         for row in (one, msn)
@@ -137,7 +138,7 @@ def d3_3(found: Found) -> Answer:
     )
     return Answer(
         Verdict.of(grows and more, direction=grows or more),
-        told,
+        text,
         ", ".join(row["trace"] for row in (one, msn)),
         plots=[plot],
     )
@@ -170,7 +171,7 @@ def d3_5(found: Found) -> Answer:
     """GC-ARM, then BPLRU, then DFTL and AP."""
     far = [(a, b) for a in ("gc-arm", "bplru") for b in PAGE_BLOCKED]
     rule = with_efficiency([("gc-arm", "bplru"), *far], far)
-    return judged(found, rule, [FINANCIAL_1], plots=figure)
+    return apply_rule(found, rule, [FINANCIAL_1], plots=figure)
 
 
 @claim("D3.6", needs=("financial-2", "financial-2-partition"))
@@ -180,13 +181,13 @@ def d3_6(found: Found) -> Answer:
     ordered = with_efficiency(pairs, pairs)
 
     def rule(runs: Runs) -> tuple[str, Verdict]:
-        told, verdict = ordered(runs)
+        text, verdict = ordered(runs)
         gains = list(runs.ratios("gc-arm", "dftl", "erases").values())
         if verdict is Verdict.REPRODUCED and gains[0] > min(gains):
             verdict = Verdict.DIRECTION
-        return told, verdict
+        return text, verdict
 
-    return judged(found, rule, [FINANCIAL_2], plots=figure)
+    return apply_rule(found, rule, [FINANCIAL_2], plots=figure)
 
 
 @claim("D3.7", needs=("exchange", "exchange-partition"))
@@ -195,15 +196,15 @@ def d3_7(found: Found) -> Answer:
     before = [(a, b) for a in ("gc-arm", "bplru") for b in PAGE_BLOCKED]
 
     def rule(runs: Runs) -> tuple[str, Verdict]:
-        told, _ = orderings(
+        text, _ = orderings(
             *((a, b, m) for a, b in [("gc-arm", "bplru"), *before] for m in ("erases", "time"))
         )(runs)
         behind = [runs.below(a, b, m) for a, b in before for m in ("erases", "time")]
         fewer = runs.below("gc-arm", "bplru", "erases")
         equal = near(runs, "gc-arm", "bplru", "time", 0.05)
-        return told, Verdict.of(all(behind) and fewer and equal, direction=sum(behind) >= 7)
+        return text, Verdict.of(all(behind) and fewer and equal, direction=sum(behind) >= 7)
 
-    return judged(found, rule, [EXCHANGE], plots=figure)
+    return apply_rule(found, rule, [EXCHANGE], plots=figure)
 
 
 @claim("D3.8", needs=("msn", "msn-partition", "head-msn"))
@@ -223,15 +224,15 @@ def d3_8(found: Found) -> Answer:
         ]
         efficiency = [runs.of("bplru", ram, "gc_efficiency_pages") for ram in sizes]
         flat = max(efficiency) <= 1.1 * min(efficiency)
-        told = "; ".join(
+        text = "; ".join(
             f"{NAMES[other]} over BPLRU: erases {span(runs.ratios(other, 'bplru', 'erases'))}"
             for other in ("gc-arm", "dftl", "ap")
         )
-        told += f"; BPLRU's GC efficiency {efficiency[0]:.1f} to {efficiency[-1]:.1f} pages"
+        text += f"; BPLRU's GC efficiency {efficiency[0]:.1f} to {efficiency[-1]:.1f} pages"
         met = worst and flat and min(at_first) > 1
-        return told, Verdict.of(met, direction=worst)
+        return text, Verdict.of(met, direction=worst)
 
-    return judged(found, rule, [MSN], plots=figure)
+    return apply_rule(found, rule, [MSN], plots=figure)
 
 
 @claim("D3.9", needs=("msn", "msn-partition", "head-msn"))
@@ -242,12 +243,12 @@ def d3_9(found: Found) -> Answer:
         sizes = runs.sizes(*SCHEMES)
         small, large = [ram for ram in sizes if ram < 48], [ram for ram in sizes if ram >= 64]
         pairs = [("gc-arm", b, metric) for b in PAGE_BLOCKED for metric in ("erases", "time")]
-        told, _ = orderings(*pairs)(runs)
+        text, _ = orderings(*pairs)(runs)
         better = all(runs.below(a, b, metric, small) for a, b, metric in pairs)
         equal = all(near(runs, "gc-arm", b, "erases", 0.05, large) for b in PAGE_BLOCKED)
-        return told, Verdict.of(better and equal, direction=better)
+        return text, Verdict.of(better and equal, direction=better)
 
-    return judged(found, rule, [MSN], plots=figure)
+    return apply_rule(found, rule, [MSN], plots=figure)
 
 
 @claim("D3.10", needs=("told", "told-partition", *OTHER_PARTS))
@@ -257,15 +258,15 @@ def d3_10(found: Found) -> Answer:
     ordered = orderings(*((a, b, metric) for a, b in pairs for metric in ("erases", "time")))
 
     def rule(runs: Runs) -> tuple[str, Verdict]:
-        told, verdict = ordered(runs)
+        text, verdict = ordered(runs)
         sizes = runs.sizes(*SCHEMES)
         pages = [runs.of(s, ram, "gc_efficiency_pages") for s in SCHEMES[:2] for ram in sizes]
-        told += f"; GC efficiency of GC-ARM and BPLRU {min(pages):.0f} to {max(pages):.0f} pages"
+        text += f"; GC efficiency of GC-ARM and BPLRU {min(pages):.0f} to {max(pages):.0f} pages"
         if min(pages) < 120:
             verdict = Verdict.of(False, direction=verdict is Verdict.REPRODUCED)
-        return told, verdict
+        return text, verdict
 
-    return judged(found, rule, [TOLD], OTHERS, figure)
+    return apply_rule(found, rule, [TPC_E_DESCRIBED], OTHERS, figure)
 
 
 @claim("D3.11", needs=("financial-1", "exchange", "whole-map"))
@@ -279,10 +280,10 @@ def d3_11(found: Found) -> Answer:
         )
         equal = all(row[key] == page[key] for key in ("erases", "programs", "programs_gc"))
         off = abs(row["erases"] / page["erases"] - 1) if page["erases"] else 0.0
-        told = f"erases {row['erases']:,} and {page['erases']:,}, writes {row['programs']:,} and {page['programs']:,}"
-        return told, Verdict.of(equal, direction=off <= 0.01)
+        text = f"erases {row['erases']:,} and {page['erases']:,}, writes {row['programs']:,} and {page['programs']:,}"
+        return text, Verdict.of(equal, direction=off <= 0.01)
 
-    return judged(found, rule, [FINANCIAL_1, EXCHANGE])
+    return apply_rule(found, rule, [FINANCIAL_1, EXCHANGE])
 
 
 @claim("D3.12", needs=(*BASES, *PARTITIONS, "head-msn"))
@@ -291,12 +292,12 @@ def d3_12(found: Found) -> Answer:
 
     def rule(runs: Runs) -> tuple[str, Verdict]:
         e, t = (runs.ratios("gc-arm", "dftl", metric, [80])[80] for metric in ("erases", "time"))
-        told = f"erases {ratio(e)}, time {ratio(t)}"
+        text = f"erases {ratio(e)}, time {ratio(t)}"
         if runs.trace == MSN:
-            return told, Verdict.of(max(abs(e - 1), abs(t - 1)) <= 0.05)
-        return told, Verdict.of(e < 1 and t < 1, direction=e < 1 or t < 1)
+            return text, Verdict.of(max(abs(e - 1), abs(t - 1)) <= 0.05)
+        return text, Verdict.of(e < 1 and t < 1, direction=e < 1 or t < 1)
 
-    answer = judged(found, rule, ALL, plots=erases_figure)
+    answer = apply_rule(found, rule, ALL, plots=erases_figure)
     return replace(answer, ours=f"GC-ARM over DFTL: {answer.ours}")
 
 
@@ -317,7 +318,7 @@ def d3_13(found: Found) -> Answer:
         writes, plot = shares_figure(DATA)(runs)
         return [writes, replace(plot, levels=[("dissertation, GC-ARM", 0.9)])]
 
-    return judged(found, rule, [FINANCIAL_1], plots=plots)
+    return apply_rule(found, rule, [FINANCIAL_1], plots=plots)
 
 
 @claim("D3.14", needs=BASES)
@@ -328,7 +329,7 @@ def d3_14(found: Found) -> Answer:
         most = max(r["programs_translation"] for r in runs.all if r["scheme"] == "bplru")
         return f"{most:,} translation writes", Verdict.of(most == 0)
 
-    return judged(found, rule, ALL)
+    return apply_rule(found, rule, ALL)
 
 
 @claim("D3.15", needs=("financial-2", "financial-2-partition"))
@@ -339,12 +340,12 @@ def d3_15(found: Found) -> Answer:
         gc, table = runs.shares("gc", *SCHEMES), runs.shares("translation", *SCHEMES)
         low = mostly(a < b / 2 for a, b in zip(gc["gc-arm"], gc["bplru"], strict=True))
         fewer = all(runs.below("gc-arm", other, "programs_translation") for other in PAGE_BLOCKED)
-        told = (
+        text = (
             f"cleaning, merging and padding: {by_scheme(gc)}; translation pages: {by_scheme(table)}"
         )
-        return told, Verdict.of(low and fewer, direction=low or fewer)
+        return text, Verdict.of(low and fewer, direction=low or fewer)
 
-    return judged(found, rule, [FINANCIAL_2], plots=shares_figure(GC, TRANSLATION))
+    return apply_rule(found, rule, [FINANCIAL_2], plots=shares_figure(GC, TRANSLATION))
 
 
 def data_above(runs: Runs) -> list[bool]:
@@ -363,10 +364,10 @@ def d3_16(found: Found) -> Answer:
 
     def rule(runs: Runs) -> tuple[str, Verdict]:
         flags = data_above(runs)
-        told = f"data: {by_scheme(runs.shares('data', *SCHEMES))}"
-        return told, Verdict.of(all(flags), direction=sum(flags) > 2)
+        text = f"data: {by_scheme(runs.shares('data', *SCHEMES))}"
+        return text, Verdict.of(all(flags), direction=sum(flags) > 2)
 
-    return judged(found, rule, [EXCHANGE], plots=shares_figure(DATA))
+    return apply_rule(found, rule, [EXCHANGE], plots=shares_figure(DATA))
 
 
 @claim("D3.17", needs=("msn", "msn-partition", "head-msn"))
@@ -379,10 +380,10 @@ def d3_17(found: Found) -> Answer:
             mostly(a < b / 2 for a, b in zip(shares["gc-arm"], shares[other], strict=True))
             for other in PAGE_BLOCKED
         ]
-        told = f"translation pages: {by_scheme(shares)}"
-        return told, Verdict.of(all(flags), direction=any(flags))
+        text = f"translation pages: {by_scheme(shares)}"
+        return text, Verdict.of(all(flags), direction=any(flags))
 
-    return judged(found, rule, [MSN], plots=shares_figure(TRANSLATION))
+    return apply_rule(found, rule, [MSN], plots=shares_figure(TRANSLATION))
 
 
 @claim("D3.18", needs=("told", "told-partition", *OTHER_PARTS, "spare"))
@@ -394,17 +395,17 @@ def d3_18(found: Found) -> Answer:
         high = all(share >= 0.95 for scheme in SCHEMES[:2] for share in data[scheme])
         low = all(share >= 0.9 for scheme in PAGE_BLOCKED for share in gc[scheme])
         copied = by_scheme({scheme: gc[scheme] for scheme in PAGE_BLOCKED})
-        told = f"data: {by_scheme(data)}; cleaning, merging and padding: {copied}"
-        return told, Verdict.of(high and low, direction=all(data_above(runs)))
+        text = f"data: {by_scheme(data)}; cleaning, merging and padding: {copied}"
+        return text, Verdict.of(high and low, direction=all(data_above(runs)))
 
-    answer = judged(found, rule, [TOLD], OTHERS, shares_figure(DATA, GC))
+    answer = apply_rule(found, rule, [TPC_E_DESCRIBED], OTHERS, shares_figure(DATA, GC))
     return replace(answer, ours=f"{answer.ours}. {by_spare(found)}")
 
 
 def by_spare(found: Found) -> str:
     """Copies in all writes with less and more spare space than the norm."""
-    told = []
-    for workload in (TPC_E, TOLD):
+    texts = []
+    for workload in (TPC_E, TPC_E_DESCRIBED):
         for share in (0.01, 0.07):
             rows = [
                 row
@@ -412,8 +413,8 @@ def by_spare(found: Found) -> str:
                 if (row["workload"], row["spare"]) == (workload, share) and not row["error"]
             ]
             copies = {row["scheme"]: [row["programs_gc"] / max(1, row["programs"])] for row in rows}
-            told.append(f"{workload}, {100 * share:.0f} %: {by_scheme(copies)}")
-    return f"Cleaning's share with other spare space, 16 MiB: {'; '.join(told)}"
+            texts.append(f"{workload}, {100 * share:.0f} %: {by_scheme(copies)}")
+    return f"Cleaning's share with other spare space, 16 MiB: {'; '.join(texts)}"
 
 
 @claim("D3.19", needs=(*BASES, *PARTITIONS, *HEADS_1, "head-msn", *OTHER_PARTS))
@@ -425,4 +426,4 @@ def d3_19(found: Found) -> Answer:
         name = f"Figure {WRITES[runs.trace]}"
         return [absolute(runs, name, "programs", "writes to flash", SCHEMES)]
 
-    return judged(found, rule, ALL, OTHERS, plots)
+    return apply_rule(found, rule, ALL, OTHERS, plots)

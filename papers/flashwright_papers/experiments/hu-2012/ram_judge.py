@@ -52,8 +52,8 @@ class Runs:
             return f"the {self.workload}, {self.varied or 'over and over'}"
         if self.whole:
             return f"{self.workload}, the whole trace"
-        told = f"stand-in for {self.workload}" if self.workload in STAND_INS else self.workload
-        return f"{told}, {self.varied}" if self.varied else told
+        name = f"stand-in for {self.workload}" if self.workload in STAND_INS else self.workload
+        return f"{name}, {self.varied}" if self.varied else name
 
     def get(self, scheme: str, ram: float) -> Row:
         """The run of a scheme; page mapping has the same at all sizes."""
@@ -123,7 +123,7 @@ def deciding(found: Found, trace: str) -> list[Runs]:
     return [Runs(found, head), *(each for each in beside if each.rows)]
 
 
-def judged(
+def apply_rule(
     found: Found,
     rule: Rule,
     workloads: Sequence[str],
@@ -147,7 +147,7 @@ def judged(
         return Answer(Verdict.UNTESTABLE, f"a drive could not be built: {errors[0]}")
     there = [runs for runs in every if runs.rows]
     one = len(every) == 1
-    told, verdicts = [], []
+    texts, verdicts = [], []
     for runs in every:
         text, verdict = (
             rule(runs)
@@ -155,16 +155,16 @@ def judged(
             else (f"not among the traces: the {runs.workload}", Verdict.UNTESTABLE)
         )
         verdicts.append(verdict)
-        told.append(text if one else f"{runs.trace}: {text} ({verdict})")
+        texts.append(text if one else f"{runs.trace}: {text} ({verdict})")
     also = {}
     for runs in others:
         text, verdict = rule(runs)
         also[runs.label] = verdict
-        told.append(f"Beside it, {runs.label}: {f'{text}, ' if one else ''}would be {verdict}")
+        texts.append(f"Beside it, {runs.label}: {f'{text}, ' if one else ''}would be {verdict}")
     shown = [*there, *(runs for runs in others if not runs.varied and runs.trace in workloads)]
     drawn = [plot for runs in shown for plot in plots(runs)] if plots else []
     used = workload = played(every)
-    return Answer(together(verdicts), ". ".join(told), workload, plots=drawn, also=also, used=used)
+    return Answer(together(verdicts), ". ".join(texts), workload, plots=drawn, also=also, used=used)
 
 
 def played(every: Sequence[Runs]) -> str:
@@ -172,10 +172,10 @@ def played(every: Sequence[Runs]) -> str:
     real = [runs for runs in every if runs.rows and (runs.whole or runs.workload in HEADS)]
     absent = [runs.workload for runs in every if not runs.rows]
     rest = [runs.workload for runs in every if runs.rows and runs not in real]
-    told = [runs.label for runs in real]
+    labels = [runs.label for runs in real]
     if rest:
-        told.append(f"stand-in{'s' if len(rest) > 1 else ''} for {', '.join(rest)}")
-    return "; ".join([*told, *(f"not there: the {name}" for name in absent)])
+        labels.append(f"stand-in{'s' if len(rest) > 1 else ''} for {', '.join(rest)}")
+    return "; ".join([*labels, *(f"not there: the {name}" for name in absent)])
 
 
 def together(verdicts: Iterable[Verdict]) -> Verdict:
@@ -221,14 +221,14 @@ def orderings(*wanted: tuple[str, str, str]) -> Rule:
     """Each (a, b, metric): a below b, or above it where the metric begins with a minus sign."""
 
     def rule(runs: Runs) -> tuple[str, Verdict]:
-        told: dict[tuple[str, str], list[tuple[str, bool]]] = {}
+        by_pair: dict[tuple[str, str], list[tuple[str, bool]]] = {}
         for a, b, metric in wanted:
             higher = metric.startswith("-")
             metric = metric.removeprefix("-")
             held = runs.below(*((b, a) if higher else (a, b)), metric)
-            told.setdefault((a, b), []).append((metric, held))
-        every = [held for metrics in told.values() for _, held in metrics]
-        text = "; ".join(_pair(runs, a, b, metrics) for (a, b), metrics in told.items())
+            by_pair.setdefault((a, b), []).append((metric, held))
+        every = [held for metrics in by_pair.values() for _, held in metrics]
+        text = "; ".join(_pair(runs, a, b, metrics) for (a, b), metrics in by_pair.items())
         return text, Verdict.of(all(every), direction=sum(every) > len(every) / 2)
 
     return rule
@@ -237,12 +237,12 @@ def orderings(*wanted: tuple[str, str, str]) -> Rule:
 def _pair(runs: Runs, a: str, b: str, metrics: Sequence[tuple[str, bool]]) -> str:
     """Ratios of two schemes; those of the time only where it disagrees with erases on which is ahead."""
     agree = len({held for metric, held in metrics if metric in ("erases", "time")}) == 1
-    told = [
+    texts = [
         f"{METRICS.get(metric, metric)} {span(runs.ratios(a, b, metric))}{'' if held else ' (missed)'}"
         for metric, held in metrics
         if not (metric == "time" and agree and len(metrics) > 1)
     ]
-    return f"{NAMES[a]} over {NAMES[b]}: {', '.join(told)}"
+    return f"{NAMES[a]} over {NAMES[b]}: {', '.join(texts)}"
 
 
 def ratio(value: float) -> str:

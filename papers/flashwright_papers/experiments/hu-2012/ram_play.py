@@ -28,7 +28,7 @@ WINDOW = 500  # requests a window of figure 3.3
 
 FINANCIAL_1, FINANCIAL_2, EXCHANGE = "Financial 1", "Financial 2", "Exchange"
 BUILD, MSN, TPC_E = "Build", "MSN", "TPC-E"
-TOLD = "TPC-E as described"
+TPC_E_DESCRIBED = "TPC-E as described"
 HEAD_1, HEAD_MSN = "first 10,000 requests of Financial 1", "first 149,999 requests of MSN"
 
 # What is played, and requests before measuring and measured.
@@ -42,9 +42,9 @@ STAND_INS = {
 }
 # What sets runs apart; a head by its model is its own requests in segments drawn anew (`flashwright trace fit`).
 IN_ORDER, WHOLE_MAP, BY_MODEL = "filled in order", "the whole map in RAM", "by a model of it"
-TOLD_REQUESTS = (500_000, 700_000)
+TPC_E_DESCRIBED_REQUESTS = (500_000, 700_000)
 # Table 2.2's write/read ratio where it may be one, or per cent.
-TABLE_2_2 = {BUILD: 41.0, MSN: 66.7, TPC_E: 83.9, TOLD: 83.9}
+TABLE_2_2 = {BUILD: 41.0, MSN: 66.7, TPC_E: 83.9, TPC_E_DESCRIBED: 83.9}
 # Of real traces: format, requests, how often they are played before measuring and measured.
 HEADS = {HEAD_1: ("spc", 10_000, 60, 60), HEAD_MSN: ("disksim", 149_999, 4, 4)}
 # Whole ones: format and requests, of which the first half is not measured.
@@ -107,8 +107,8 @@ def play(
     `table_2_2` says what the table's ratios above 40 are: see :func:`write_share`.
     `varied` is what sets the run apart from those by which claims are decided, such as another state of the drive.
     """
-    told = {"workload": workload, "scheme": scheme, "ram": ram, "spare": spare, "state": state}
-    told |= {"locality": locality, "varied": varied, "real": path is not None, "error": ""}
+    row = {"workload": workload, "scheme": scheme, "ram": ram, "spare": spare, "state": state}
+    row |= {"locality": locality, "varied": varied, "real": path is not None, "error": ""}
     given = drive(scheme, ram, spare, scale, more_blocks)
     name = scheme.split()[0]
     given |= {f"ram.{name}.{key}": value for key, value in (manager or {}).items()}
@@ -122,8 +122,8 @@ def play(
                 source, requests=requests, warmup=warmup, seed=1, window="off"
             )
         except FlashwrightError as error:  # a drive that can't hold the scheme is a finding
-            return told | {"error": str(error).splitlines()[0]}
-    return told | _row(run, scheme)
+            return row | {"error": str(error).splitlines()[0]}
+    return row | _row(run, scheme)
 
 
 def _source(
@@ -147,8 +147,8 @@ def _source(
     if path is not None:
         kind, length = WHOLE[workload]
         return workloads.trace(path, format=kind, addresses="wrap"), length // 2, None
-    if workload == TOLD:
-        before, measured = (count // scale for count in TOLD_REQUESTS)
+    if workload == TPC_E_DESCRIBED:
+        before, measured = (count // scale for count in TPC_E_DESCRIBED_REQUESTS)
         file = folder / "told.mqsim"
         tell(file, BLOCKS // scale, before + measured, write_share(workload, table_2_2))
         return workloads.trace(file, format="mqsim", addresses="wrap"), before, measured

@@ -20,8 +20,8 @@ from .ram_play import (
     HEAD_MSN,
     IN_ORDER,
     MSN,
-    TOLD,
     TPC_E,
+    TPC_E_DESCRIBED,
     WHOLE_MAP,
 )
 
@@ -33,8 +33,8 @@ QUICK_3 = (*QUICK_2, 80)
 # A quarter of these sizes on the head of Financial 1, as far as that is less than the 14 MiB that it writes.
 HEAD_SIZES_2 = (2, 4, 6, 8, 12)
 HEAD_SIZES_3 = (2, 4, 8, 12)
-TOLD_SIZES = (16, 32, 64)
-TOLD_SIZES_3 = (*TOLD_SIZES, 80)
+TPC_E_DESCRIBED_SIZES = (16, 32, 64)
+TPC_E_DESCRIBED_SIZES_3 = (*TPC_E_DESCRIBED_SIZES, 80)
 USUAL = 16  # figure 2.8
 TABLE_2_1 = 31.4375  # what table 2.1 leaves BPLRU of 32 MiB
 THRESHOLDS = (0.1, 0.01, 0.0001, 0.00001)  # beside the 0.001 of all other runs
@@ -54,7 +54,7 @@ def whole(setting: Setting, workload: str) -> str | None:
 
 def reading(setting: Setting, workload: str) -> dict[str, Any]:
     """What the dissertation leaves open, as the setting gives it, for :func:`ram_play.play`."""
-    state = "fill-tpc-e" if workload == TOLD else "fill"
+    state = "fill-tpc-e" if workload == TPC_E_DESCRIBED else "fill"
     taken = {"fill": "sequential", "fill-tpc-e": "random"} | setting.given
     named = {name: setting.given[name] for name in ("spare", "locality") if name in setting.given}
     if "table-2-2" in setting.given and workload in ram_play.TABLE_2_2:
@@ -88,7 +88,7 @@ def jobs(
             arguments = {"workload": workload, "scheme": scheme, "ram": ram} | given
             manager = scheme.split()[0]
             arguments |= of_manager(setting, manager)
-            if workload == TOLD and manager in ("bplru", "pud-lru"):
+            if workload == TPC_E_DESCRIBED and manager in ("bplru", "pud-lru"):
                 # Under log blocks old data lie in order either way; a fill in random order would linger in the buffer.
                 arguments["state"] = "sequential"
             listed.append(Job(ram_play.play, arguments, f"{workload}, {scheme}, {ram:g} MiB"))
@@ -218,23 +218,23 @@ def tpc_e_partition(setting: Setting) -> list[Job]:
 
 
 @part("told", cpu_s=(4, 60))
-def told(setting: Setting) -> list[Job]:
+def tpc_e_described(setting: Setting) -> list[Job]:
     """TPC-E with the order of writes of which section 3.3.2 tells: chapter 2."""
-    found = jobs(setting, TOLD, ("page", "bplru", "dftl"), TOLD_SIZES_3)
-    return found + pud_lru(setting, TOLD, sizes=TOLD_SIZES)
+    found = jobs(setting, TPC_E_DESCRIBED, ("page", "bplru", "dftl"), TPC_E_DESCRIBED_SIZES_3)
+    return found + pud_lru(setting, TPC_E_DESCRIBED, sizes=TPC_E_DESCRIBED_SIZES)
 
 
 @part("told-partition", cpu_s=(4, 100))
-def told_partition(setting: Setting) -> list[Job]:
+def tpc_e_described_partition(setting: Setting) -> list[Job]:
     """The same: chapter 3."""
-    return jobs(setting, TOLD, ("ap", "gc-arm"), TOLD_SIZES_3)
+    return jobs(setting, TPC_E_DESCRIBED, ("ap", "gc-arm"), TPC_E_DESCRIBED_SIZES_3)
 
 
 @part("told-in-order", cpu_s=(1, 20))
-def told_in_order(setting: Setting) -> list[Job]:
+def tpc_e_described_in_order(setting: Setting) -> list[Job]:
     """The same on a drive that was filled in order."""
     schemes = ("page", "bplru", "pud-lru", "dftl", "ap", "gc-arm")
-    return jobs(setting, TOLD, schemes, [USUAL], state="sequential", varied=IN_ORDER)
+    return jobs(setting, TPC_E_DESCRIBED, schemes, [USUAL], state="sequential", varied=IN_ORDER)
 
 
 @part("spare", cpu_s=(2, 41))
@@ -242,7 +242,7 @@ def spare(setting: Setting) -> list[Job]:
     """TPC-E with 1 and 7 % of spare space, which the dissertation does not tell."""
     return [
         job
-        for workload in (TPC_E, TOLD)
+        for workload in (TPC_E, TPC_E_DESCRIBED)
         for share in (0.01, 0.07)
         for job in jobs(
             setting, workload, ("dftl", "ap", "gc-arm"), [USUAL], spare=share, varied="spare"

@@ -272,7 +272,7 @@ def gain_claim(
     printed = Line("printed", counted[-1:], [1 + size / 100], paper=True)
     return Answer(
         over(every),
-        f"{name_of(deciding)}: {'; '.join(words)}{reasons_told(found, deciding)}",
+        f"{name_of(deciding)}: {'; '.join(words)}{describe_reasons(found, deciding)}",
         workload=f"{name_of(deciding)}, as fast as possible",
         plots=[*zone_plots(rows, deciding, figure), size_plot(rows, deciding, figure, printed)],
         also={"a noop that merges nothing": over(unmerged)},
@@ -280,7 +280,7 @@ def gain_claim(
     )
 
 
-def reasons_told(found: Found, workload: str) -> str:
+def describe_reasons(found: Found, workload: str) -> str:
     """What the scheduler comes to where one thing is changed, with most outstanding, in words."""
     rows = [row for row in found["zone-reasons"] if row["workload"] == workload]
     row = max(rows, key=lambda row: row["outstanding"])
@@ -338,14 +338,14 @@ def d5_8(found: Found) -> Answer:
     words, sized, flat, gained = [], [], [], []
     real = [name for name in names if name.endswith("head")]
     stand_ins = [name for name in names if name not in real]
-    for told, group in ((", ".join(map(name_of, real)), real), ("stand-ins", stand_ins)):
+    for label, group in ((", ".join(map(name_of, real)), real), ("stand-ins", stand_ins)):
         for way in WAYS if group else ():
             changes = [row for name in group for row in gains(rows, name, way)]
             low = min(row["mb_per_s"] for row in changes)
             high = max(row["mb_per_s"] for row in changes)
             grown = max(row["size_kib"] for row in changes)
             words.append(
-                f"{told}, {way} of each zone: bandwidth {low:+.0f} to {high:+.0f} %, size up to {grown:+.1f} %"
+                f"{label}, {way} of each zone: bandwidth {low:+.0f} to {high:+.0f} %, size up to {grown:+.1f} %"
             )
             sized.append(grown <= 5)
             flat.append(low >= -5 and high <= 5)

@@ -112,7 +112,7 @@ def found_kib(row: Row, parameter: str) -> float | None:
     return None if value is None else value / KIB
 
 
-def told(row: Row, parameter: str) -> str:
+def describe_finding(row: Row, parameter: str) -> str:
     """A finding in words."""
     size = found_kib(row, parameter)
     if size is not None:
@@ -120,9 +120,11 @@ def told(row: Row, parameter: str) -> str:
     return "none" if row["found"][parameter]["verdict"] == "absent" else "can't tell"
 
 
-def sizes_told(rows: Mapping[str, Row], parameter: str) -> str:
+def describe_findings(rows: Mapping[str, Row], parameter: str) -> str:
     """A finding of all drives."""
-    return ", ".join(f"{letter(drive)} {told(row, parameter)}" for drive, row in rows.items())
+    return ", ".join(
+        f"{letter(drive)} {describe_finding(row, parameter)}" for drive, row in rows.items()
+    )
 
 
 @claim("K2", needs=("probes", "write-latency"))
@@ -143,7 +145,7 @@ def k2(rows: Rows) -> Answer:
         )  # fmt: skip
     return Answer(
         Verdict.of(all(right) and hidden, sum(right) >= 2),
-        f"found {sizes_told(probes, 'clustered-page')}",
+        f"found {describe_findings(probes, 'clustered-page')}",
         plots=plots,
     )
 
@@ -192,7 +194,7 @@ def k3(rows: Rows) -> Answer:
     left_out = "" if "ssd-c" in asked else " (C is not asked in quick runs)"
     return Answer(
         Verdict.of(all(right) and meet("ssd-a"), all(right)),
-        f"found {sizes_told(asked, 'clustered-block')}{left_out}; random over sequential bandwidth at that "
+        f"found {describe_findings(asked, 'clustered-block')}{left_out}; random over sequential bandwidth at that "
         f"size: {at_block}; they part below it and meet from it on only on {' and '.join(meeting) or 'none'}",
         plots=plots,
     )
@@ -284,7 +286,7 @@ def k4(rows: Rows) -> Answer:
         for at, parameter in enumerate(("read-buffer", "read-buffer-least"))
     ]
     least = ", ".join(
-        f"{letter(drive)} from {told(row, 'read-buffer-least')}"
+        f"{letter(drive)} from {describe_finding(row, 'read-buffer-least')}"
         for drive, row in probes.items()
         if found_kib(row, "read-buffer-least") is not None
     )
@@ -293,7 +295,7 @@ def k4(rows: Rows) -> Answer:
     agree = [near(each.size_kib, READ_BUFFERS[d][0], each.step) for d, each in printed.items()]
     return Answer(
         Verdict.of(all(right), mostly(right)),
-        f"found {sizes_told(probes, 'read-buffer')}; {least}. Procedures 3 and 4 as printed: "
+        f"found {describe_findings(probes, 'read-buffer')}; {least}. Procedures 3 and 4 as printed: "
         f"{sizes_as_printed(printed)}",
         plots=[
             *(curves_of(row, "read-buffer", names, "Figure 6") for row in probes.values()),
@@ -316,7 +318,8 @@ def k5(rows: Rows) -> Answer:
     agree = [near(each.size_kib, WRITE_BUFFERS[d], each.step) for d, each in printed.items()]
     return Answer(
         Verdict.of(all(right), mostly(right)),
-        f"found {sizes_told(probes, 'write-buffer')}. Procedures 5 and 6 as printed: {sizes_as_printed(printed)}",
+        f"found {describe_findings(probes, 'write-buffer')}. Procedures 5 and 6 as printed: "
+        f"{sizes_as_printed(printed)}",
         plots=[
             *(curves_of(row, "write-buffer", names, "Figure 7") for row in probes.values()),
             *(each.plot("Procedures 5 and 6") for each in printed.values()),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from flashwright_papers import Answer, Line, Plot, Verdict, claim
 from flashwright_papers import Found as Rows
 
-from .judging import BOTH, LITTLE, THREE, Found, judged, letter, mostly, per_cent, title
+from .judging import BOTH, LITTLE, THREE, Found, apply_rule, letter, mostly, per_cent, title
 from .play import CONFIGURATIONS, DRIVES, NOOP, PAI, PASA
 from .runs import PROFILES
 
@@ -46,7 +46,7 @@ def k16(rows: Rows) -> Answer:
             f"{by_load} (A to D); above at {sum(signs)} of {len(signs)} points",
         )
 
-    return judged(rows, rule, lambda found: figure_10(found, (PAI,)))
+    return apply_rule(rows, rule, lambda found: figure_10(found, (PAI,)))
 
 
 @claim("K17", needs="filebench")
@@ -78,7 +78,7 @@ def k17(rows: Rows) -> Answer:
             + ", ".join(f"{load} ({letter(d)})" for d, load in peaks.items()),
         )  # fmt: skip
 
-    return judged(rows, rule, lambda found: figure_10(found, BOTH))
+    return apply_rule(rows, rule, lambda found: figure_10(found, BOTH))
 
 
 @claim("K18", needs=("filebench", "filebench-oltp"))
@@ -119,4 +119,4 @@ def k18(rows: Rows) -> Answer:
             )
         ]  # fmt: skip
 
-    return judged(rows, rule, plots, more)
+    return apply_rule(rows, rule, plots, more)

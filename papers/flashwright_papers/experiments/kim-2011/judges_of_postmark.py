@@ -14,7 +14,7 @@ from .judging import (
     THREE,
     Found,
     Row,
-    judged,
+    apply_rule,
     letter,
     mostly,
     per_cent,
@@ -92,7 +92,7 @@ def k9(rows: Rows) -> Answer:
             f"PASA-PAI {per_cent(found.gain(d, top, PASA) for d in THREE)} % (A, B, D)",
         )  # fmt: skip
 
-    return judged(
+    return apply_rule(
         rows,
         rule,
         lambda found: bandwidths(found, THREE),
@@ -151,7 +151,7 @@ def k10(rows: Rows) -> Answer:
         if row["write_buffer"] and row["size_kib"] == max(r["size_kib"] for r in rows["postmark"])
     }
     more = f"With a buffer taken for 256 KiB: PAS-PAI {large[PAS]:.1f}, PASA-PAI {large[PASA]:.1f}"
-    return judged(rows, rule, plots, more)
+    return apply_rule(rows, rule, plots, more)
 
 
 @claim("K11", needs=("postmark", "postmark-erased"))
@@ -180,7 +180,7 @@ def k11(rows: Rows) -> Answer:
             )
         ]  # fmt: skip
 
-    return judged(rows, rule, plots)
+    return apply_rule(rows, rule, plots)
 
 
 @claim("K12", needs=("postmark", "postmark-erased"))
@@ -202,7 +202,7 @@ def k12(rows: Rows) -> Answer:
             f"at {sum(g < 0 for g in alone)} of {len(alone)} points",
         )  # fmt: skip
 
-    return judged(rows, rule, lambda found: [gains(found, PAI, DRIVES, "Postmark: NoPAS-PAI")])
+    return apply_rule(rows, rule, lambda found: [gains(found, PAI, DRIVES, "Postmark: NoPAS-PAI")])
 
 
 @claim("K13", needs=("postmark", "postmark-erased", "postmark-entry"))
@@ -224,7 +224,7 @@ def k13(rows: Rows) -> Answer:
         f"{per_cent(entry.gain('ssd-c', size, PASA) for size in entry.sizes)} % with files of "
         f"{', '.join(f'{size:,}' for size in entry.sizes)} KB"
     )
-    return judged(rows, rule, lambda found: bandwidths(found, ("ssd-c",)), more)
+    return apply_rule(rows, rule, lambda found: bandwidths(found, ("ssd-c",)), more)
 
 
 def composition(row: Row) -> str:
@@ -304,7 +304,7 @@ def k14(rows: Rows) -> Answer:
         f"256 KB: {', '.join(f'{count:,}' for count in small)}; with a 32-bit kernel's dirty limits NoPAS "
         f"{low['requests']:,}. PAI with no block layer above it, 8 MB: {alone:,}. {table_4_adds_up()}"
     )
-    return judged(rows, rule, plots, more)
+    return apply_rule(rows, rule, plots, more)
 
 
 @claim("K15")
@@ -334,4 +334,4 @@ def k19(rows: Rows) -> Answer:
             f"and PASA both lose more than 5 % at {losses} of {len(points)} points",
         )  # fmt: skip
 
-    return judged(rows, rule, lambda found: [gains(found, PASA, DRIVES, "Postmark: PASA-PAI")])
+    return apply_rule(rows, rule, lambda found: [gains(found, PASA, DRIVES, "Postmark: PASA-PAI")])

@@ -112,7 +112,7 @@ def readings(rows: Rows) -> dict[str, Found]:
     return played
 
 
-def judged(
+def apply_rule(
     rows: Rows,
     rule: Callable[[Found], tuple[Verdict, str]],
     plots: Callable[[Found], Sequence[Plot]],

@@ -284,13 +284,13 @@ def program(
         )
     except FlashwrightError as error:  # a drive that can't is a finding
         return row | {"error": str(error).splitlines()[0]}
-    told = run.json["application"]
+    application = run.json["application"]
     layer = run.json["host_layers"][-1]
     ways = layer["reads"], layer["writes"]
-    written, read = told["bytes_written"], told["bytes_read"]
+    written, read = application["bytes_written"], application["bytes_read"]
     return row | {
-        "write_mb_per_s": written / told["seconds"] / 1e6,
-        "overall_mb_per_s": (written + read) / told["seconds"] / 1e6,
+        "write_mb_per_s": written / application["seconds"] / 1e6,
+        "overall_mb_per_s": (written + read) / application["seconds"] / 1e6,
         "requests": sum(way["requests"] for way in ways),
         "aligned_at_start": sum(way["aligned_at_start"] for way in ways),
         "aligned_at_both_ends": sum(way["aligned_at_both_ends"] for way in ways),

@@ -109,8 +109,8 @@ def overwritten(
         seed=seed,
         **({"depth": depth} if timed else {}),
     )
-    told = {"drive": drive, "load": load, "used": used, "seed": seed}
-    return told | read_windows(run.windows, capacities, timed)
+    row = {"drive": drive, "load": load, "used": used, "seed": seed}
+    return row | read_windows(run.windows, capacities, timed)
 
 
 def read_windows(windows: Any, capacities: float, timed: bool) -> dict[str, Any]:
@@ -210,8 +210,8 @@ def zoned(
         part = slice(round(start * len(written)), round(end * len(written)))
         return float(programs[part].sum() / written[part].sum())
 
-    told = {"drive": drive, "load": load, "seed": seed, "piece": piece}
-    return told | {
+    row = {"drive": drive, "load": load, "seed": seed, "piece": piece}
+    return row | {
         "write_amplification": between(0.6, 0.99),
         "quarters": [between(start, start + 0.25) for start in (0.0, 0.25, 0.5, 0.75)],
         "mib_s": _rate(windows, 0.6, 0.99, page) if timed else None,

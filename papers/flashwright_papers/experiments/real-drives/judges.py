@@ -51,12 +51,12 @@ def off(ours: float, figure: Figure) -> float:
     return ours / figure.value - 1
 
 
-def told(load: str, ours: float, figure: Figure, form: str = ".3f") -> str:
+def describe_value(load: str, ours: float, figure: Figure, form: str = ".3f") -> str:
     """Ours beside the figure, with the deviation in per cent."""
     return f"{load} {ours:{form}} ({figure.value:g}, {100 * off(ours, figure):+.1f} %)"
 
 
-def told_at(load: str, ours: float, figure: Figure) -> str:
+def describe_position(load: str, ours: float, figure: Figure) -> str:
     """A position beside the figure, with the deviation in capacities."""
     return f"{load} {ours:.3f} ({figure.value:g}, {ours - figure.value:+.3f})"
 
@@ -98,7 +98,7 @@ def wa_of_shares(found: Found) -> Answer:
         Plot("Steady write amplification", "addresses in use, %", WA, lines),
         series("7450 MAX, uniform writes", found["shares"], MAX.floor),
     ]
-    ours = "; ".join(told(load, *pair) for load, pair in pairs.items())
+    ours = "; ".join(describe_value(load, *pair) for load, pair in pairs.items())
     return Answer(Verdict.of(worst <= WA_SHARES, worst <= 0.05), f"{ours}.", plots=plots)
 
 
@@ -111,7 +111,7 @@ def breaks_of_shares(found: Found) -> Answer:
         ours, figure = rows[load]["break"], measured(MAX.name, "P2", load, "break")
         if load in BREAKS:
             fine &= abs(ours - figure.value) <= BREAKS[load]
-        said.append(told_at(load, ours, figure) + ("" if load in BREAKS else ", fitted"))
+        said.append(describe_position(load, ours, figure) + ("" if load in BREAKS else ", fitted"))
     return Answer(Verdict.of(fine), f"{'; '.join(said)}.")
 
 
@@ -130,7 +130,7 @@ def settled_of_shares(found: Found) -> Answer:
         for load in SHARES
     }
     worst = max(abs(off(*pair)) for pair in pairs.values())
-    ours = "; ".join(told(load, *pair, form=".2f") for load, pair in pairs.items())
+    ours = "; ".join(describe_value(load, *pair, form=".2f") for load, pair in pairs.items())
     return Answer(Verdict.of(worst <= SETTLED_FROM, worst <= 0.5), f"{ours}.")
 
 
@@ -160,7 +160,7 @@ def zones(found: Found) -> Answer:
         ]
         figure = measured(MAX.name, "P3", load, WA)
         means[load] = float(np.mean(values))
-        said.append(told(load, means[load], figure))
+        said.append(describe_value(load, means[load], figure))
         if max(values) > min(values):
             said[-1] += f", runs {min(values):.3f} to {max(values):.3f}"
         if figure.use == "fitted":
@@ -213,7 +213,7 @@ def wa_of_p5520(found: Found, load: str) -> Answer:
     deviation = abs(off(ours, figure))
     plot = series(f"P5520, {load}", [row], P5520.floor)
     verdict = Verdict.of(deviation <= WA_P5520, deviation <= 2 * WA_P5520)
-    return Answer(verdict, f"{told(load, ours, figure)}.", plots=[plot])
+    return Answer(verdict, f"{describe_value(load, ours, figure)}.", plots=[plot])
 
 
 @claim("R12", needs="p5520-patterns")
@@ -271,7 +271,7 @@ def breaks(model: Model, rows: Sequence[Row], loads: Sequence[str], within: floa
         load: (known[load]["break"], measured(model.name, "P1", load, "break")) for load in loads
     }
     fine = all(abs(ours - figure.value) <= within for ours, figure in pairs.values())
-    said = "; ".join(told_at(load, *pair) for load, pair in pairs.items())
+    said = "; ".join(describe_position(load, *pair) for load, pair in pairs.items())
     return Answer(Verdict.of(fine), f"{said}.")
 
 
@@ -283,7 +283,7 @@ def lowest(model: Model, protocol: str, rows: Sequence[Row], loads: Sequence[str
         for load in loads
     }
     within = [abs(ours - figure.value) <= LOWEST_AT for ours, figure in pairs.values()]
-    said = "; ".join(told_at(load, *pair) for load, pair in pairs.items())
+    said = "; ".join(describe_position(load, *pair) for load, pair in pairs.items())
     return Answer(Verdict.of(all(within), any(within)), f"{said}.")
 
 
@@ -296,9 +296,11 @@ def order(model: Model, protocol: str, rows: Sequence[Row], figure: str = "stead
     ours = {load: row["write_amplification"] for load, row in by_load(rows).items()}
     speeds = {load: measured(model.name, protocol, load, figure) for load in ours}
     # What is fitted to the speed of a zone is the time of trims, of which write amplification knows nothing.
-    judged = [load for load, each in speeds.items() if each.use == "judged" or protocol == "P3"]
+    judged_loads = [
+        load for load, each in speeds.items() if each.use == "judged" or protocol == "P3"
+    ]
     held, wrong = 0, []
-    for one, other in itertools.combinations(judged, 2):
+    for one, other in itertools.combinations(judged_loads, 2):
         slow, fast = sorted((one, other), key=lambda load: speeds[load].value)
         if not apart(speeds[slow], speeds[fast]):
             continue
@@ -309,7 +311,7 @@ def order(model: Model, protocol: str, rows: Sequence[Row], figure: str = "stead
     media = {load: floor * ours[load] * speeds[load].value for load in ours}
     each = ", ".join(
         f"{load} {floor * ours[load]:.3f} ({speeds[load].value:g} MiB/s)"
-        + ("" if load in judged else " [fitted]")
+        + ("" if load in judged_loads else " [fitted]")
         for load in sorted(ours, key=lambda load: ours[load])
     )
     said = (

@@ -68,23 +68,29 @@ def of_speeds(
     """All within the tolerance; or all within twice that, which is the direction."""
     pairs = list(speeds_of(model, found, protocols))
     # Two patterns chose a policy by their order; no constant rests on a steady speed.
-    judged = [
+    judged_pairs = [
         pair for pair in pairs if pair.figure.use != "fitted" or pair.figure.figure == "steady"
     ]
-    held = sum(abs(pair.off) <= within for pair in judged)
-    rough = all(abs(pair.off) <= 2 * within for pair in judged)
-    said = f"{held} of {len(judged)} within {100 * within:.0f} %: {'; '.join(map(str, pairs))}."
+    held = sum(abs(pair.off) <= within for pair in judged_pairs)
+    rough = all(abs(pair.off) <= 2 * within for pair in judged_pairs)
+    said = (
+        f"{held} of {len(judged_pairs)} within {100 * within:.0f} %: {'; '.join(map(str, pairs))}."
+    )
     plot = Plot(
         f"{model.name}: speeds",
         "drive, MiB/s",
         "model, MiB/s",
         [
-            Line("each figure", [p.figure.value for p in judged], [p.ours for p in judged]),
-            Line("the same", *(2 * [[0.0, max(p.figure.value for p in judged)]]), paper=True),
+            Line(
+                "each figure",
+                [p.figure.value for p in judged_pairs],
+                [p.ours for p in judged_pairs],
+            ),
+            Line("the same", *(2 * [[0.0, max(p.figure.value for p in judged_pairs)]]), paper=True),
         ],
         points=True,
     )
-    return Answer(Verdict.of(held == len(judged), rough), said, plots=[plot])
+    return Answer(Verdict.of(held == len(judged_pairs), rough), said, plots=[plot])
 
 
 @claim("R8", needs="max-times")
@@ -133,21 +139,21 @@ def latencies_of(model: Model, rows: Sequence[Row], of: str) -> Iterator[Pair]:
 def of_latencies(model: Model, rows: Sequence[Row], of: str, within: float) -> Answer:
     """All within the factor; or most of them, which is the direction."""
     pairs = list(latencies_of(model, rows, of))
-    judged = [pair for pair in pairs if pair.figure.use != "fitted"]
-    held = sum(pair.factor <= within for pair in judged)
+    judged_pairs = [pair for pair in pairs if pair.figure.use != "fitted"]
+    held = sum(pair.factor <= within for pair in judged_pairs)
     loads = dict.fromkeys(pair.what.rpartition(" ")[0] for pair in pairs)
     each = []
     for load in loads:
         mine = [pair for pair in pairs if pair.what.startswith(load)]
-        told = ", ".join(
+        text = ", ".join(
             f"{pair.what.rpartition(' ')[2]} {pair.ours:,.0f} ({pair.figure.value:g}"
             + (", fitted)" if pair.figure.use == "fitted" else ")")
             for pair in mine
         )
-        each.append(f"{load}: {told}")
+        each.append(f"{load}: {text}")
     closed = [row for row in rows if "asked" in row and not row["open"]]
     beyond = ", ".join(f"{row['asked'] // 1000} k" for row in closed)
-    said = f"{held} of {len(judged)} within a factor of {within:g}. In us: {'; '.join(each)}."
+    said = f"{held} of {len(judged_pairs)} within a factor of {within:g}. In us: {'; '.join(each)}."
     if closed:
         said += f" At {beyond} a thread had 64 requests out, where that of the records waits and ours does not."
     for row in rows:
@@ -161,7 +167,9 @@ def of_latencies(model: Model, rows: Sequence[Row], of: str, within: float) -> A
         lines.append(Line(load, where, [pair.figure.value for pair in mine], paper=True))
     ticks = [(float(at), name) for at, name in enumerate(PERCENTILES)]
     plot = Plot(f"{model.name}: {of}", "percentile", "us", lines, ticks=ticks, y_log=True)
-    return Answer(Verdict.of(held == len(judged), held >= MOST * len(judged)), said, plots=[plot])
+    return Answer(
+        Verdict.of(held == len(judged_pairs), held >= MOST * len(judged_pairs)), said, plots=[plot]
+    )
 
 
 @claim("R9", needs="max-latency")
@@ -221,26 +229,26 @@ def phases_of(model: Model, row: Row) -> Iterator[Pair]:
 @claim("R22", needs="slc")
 def phases(found: Found) -> Answer:
     """The fill of an erased drive with an SLC cache."""
-    held = judged = 0
+    held = judged_count = 0
     said = []
     for model in CACHED:
         (row,) = (each for each in found["slc"] if each["drive"] == model.name and "levels" in each)
         pairs = list(phases_of(model, row))
         mine = [pair for pair in pairs if pair.figure.use != "fitted"]
-        judged += len(mine)
+        judged_count += len(mine)
         held += sum(
             abs(pair.off) <= (SLC_AT if pair.what.startswith("until") else SLC_RATE)
             for pair in mine
         )
         said.append(f"{model.name}: {', '.join(map(str, pairs))}")
-    ours = f"{held} of {judged} judged figures: {'; '.join(said)}."
+    ours = f"{held} of {judged_count} judged figures: {'; '.join(said)}."
     # What all of them show, fitted or not: each phase is slower than the one before.
     slower = all(
         row["levels"][0]["gb_s"] > 1.25 * row["levels"][1]["gb_s"]
         for row in found["slc"]
         if len(row.get("levels", ())) > 1
     )
-    return Answer(Verdict.of(held == judged, held * 2 > judged and slower), ours)
+    return Answer(Verdict.of(held == judged_count, held * 2 > judged_count and slower), ours)
 
 
 @claim("R30", needs="slc")

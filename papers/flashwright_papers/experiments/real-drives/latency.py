@@ -140,16 +140,16 @@ def latency(
     took_us = (completion - arrival) / 1e3 + HOST_US
     interval = ((load.arrival_ns[warmup:] / 1e9 - warmup_s) / interval_s).astype(np.int64)
     out = [outstanding(arrival[thread == n], completion[thread == n]) for n in range(WRITERS + 1)]
-    told: dict[str, Any] = {"drive": drive, "asked": asked, "seconds": intervals * interval_s}
+    row: dict[str, Any] = {"drive": drive, "asked": asked, "seconds": intervals * interval_s}
     for name, which in (("read_us", READ), ("write_us", WRITE)):
         mine = (thread == WRITERS) & (kind == which)
-        told[name] = medians(took_us[mine], interval[mine], intervals)
+        row[name] = medians(took_us[mine], interval[mine], intervals)
     seconds = intervals * interval_s
-    told |= {
+    row |= {
         "writes_per_s": float((kind == WRITE).sum() / seconds),
         "reads_per_s": float((kind == READ).sum() / seconds),
     }
-    return told | {"outstanding_max": out, "open": max(out) < OUTSTANDING_MAX}
+    return row | {"outstanding_max": out, "open": max(out) < OUTSTANDING_MAX}
 
 
 def outstanding(arrival: Whole, completion: Whole) -> int:
