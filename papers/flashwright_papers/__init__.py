@@ -29,15 +29,15 @@ from flashwright_papers.claims import (
 from flashwright_papers.papers import Paper, papers
 from flashwright_papers.planning import Plan, choose, plan
 from flashwright_papers.session import Reproduction, reproduce
-from flashwright_papers.verdicts import Judged, Reading
+from flashwright_papers.verdicts import ClaimVerdict, Reading
 
 __all__ = [
     "Answer",
     "Claim",
+    "ClaimVerdict",
     "Exhibit",
     "Found",
     "Job",
-    "Judged",
     "Line",
     "Open",
     "Paper",

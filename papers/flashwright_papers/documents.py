@@ -14,7 +14,7 @@ from flashwright_papers.papers import Paper
 from flashwright_papers.planning import choose, exhibits, plan
 from flashwright_papers.search import search
 from flashwright_papers.session import Judging, Spent, counts_of, sources_of, totals
-from flashwright_papers.verdicts import Judged, plain
+from flashwright_papers.verdicts import ClaimVerdict, plain
 
 __all__ = ["read_kept", "renewed", "searched", "written"]
 
@@ -215,7 +215,7 @@ def searched(
     for claim in claims:
         one = held[claim.paper, claim.id]
         if one["judged"] is not None:
-            claim_verdicts.append(Judged(claim, Answer(Verdict(one["judged"]), one["ours"])))
+            claim_verdicts.append(ClaimVerdict(claim, Answer(Verdict(one["judged"]), one["ours"])))
     found = {
         (new.claim.paper, new.claim.id): plain([asdict(reading) for reading in new.searched])
         for new in search(judging.read, claim_verdicts, setting, judging.kept, judging)

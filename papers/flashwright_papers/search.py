@@ -9,25 +9,25 @@ from flashwright.sweeps.points import Store
 from flashwright_papers.claims import Setting, Verdict
 from flashwright_papers.papers import Paper
 from flashwright_papers.planning import Plan, keys, needs, plan
-from flashwright_papers.verdicts import Judged, Reading
+from flashwright_papers.verdicts import ClaimVerdict, Reading
 
 __all__ = ["search"]
 
 
 def search(
     read: Mapping[str, Paper],
-    claim_verdicts: Sequence[Judged],
+    claim_verdicts: Sequence[ClaimVerdict],
     setting: Setting,
     store: Store,
-    judge: Callable[[Plan], tuple[Judged, ...]],
-) -> tuple[Judged, ...]:
+    judge: Callable[[Plan], tuple[ClaimVerdict, ...]],
+) -> tuple[ClaimVerdict, ...]:
     """The same with what other readings give for claims that are not reproduced.
 
     Parameters
     ----------
     read : mapping of str to Paper
         All papers.
-    claim_verdicts : sequence of Judged
+    claim_verdicts : sequence of ClaimVerdict
         What came out with the readings that are taken.
     setting : Setting
         What that was run with.

@@ -36,7 +36,7 @@ from flashwright_papers.claims import (
 from flashwright_papers.papers import Paper, papers
 from flashwright_papers.planning import Plan, checked_given, choose, exhibits, keys, needs, plan
 from flashwright_papers.search import search as search_readings
-from flashwright_papers.verdicts import Judged, plain
+from flashwright_papers.verdicts import ClaimVerdict, plain
 
 __all__ = [
     "Judging",
@@ -92,7 +92,7 @@ class Reproduction(Tabular):
 
     Attributes
     ----------
-    claim_verdicts : tuple of Judged
+    claim_verdicts : tuple of ClaimVerdict
         Every claim that was asked for.
     setting : Setting
         What it was run with.
@@ -116,7 +116,7 @@ class Reproduction(Tabular):
         The papers, with the figures and tables that were asked for.
     """
 
-    claim_verdicts: tuple[Judged, ...]
+    claim_verdicts: tuple[ClaimVerdict, ...]
     setting: Setting
     version: str
     date: str
@@ -382,7 +382,7 @@ class Judging:
             found[name] = Spent(len(own), seconds[0], len(rest), seconds[1])
         return found
 
-    def __call__(self, made: Plan) -> tuple[Judged, ...]:
+    def __call__(self, made: Plan) -> tuple[ClaimVerdict, ...]:
         """Run a plan and judge it."""
         if self.announce is not None:
             self.announce(made)
@@ -438,12 +438,12 @@ def folder_of(path: str | os.PathLike[str]) -> Path:
 
 def _judge(
     read: Mapping[str, Paper], claims: Sequence[Claim], rows: Mapping[str, Sequence[Outcome]]
-) -> tuple[Judged, ...]:
-    answers: dict[str, Judged] = {}
+) -> tuple[ClaimVerdict, ...]:
+    answers: dict[str, ClaimVerdict] = {}
     wanted = {each.id: each for each in claims}
     for each in claims:
         if each.verdict is not None:
-            answers[each.id] = Judged(each, Answer(each.verdict, each.ours))
+            answers[each.id] = ClaimVerdict(each, Answer(each.verdict, each.ours))
         if each.id in answers:
             continue
         judging = read[each.paper].judges[each.id]
@@ -456,7 +456,7 @@ def _judge(
         ]
         if faults:
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-            answers[each.id] = Judged(each, None, faults[0] + more)
+            answers[each.id] = ClaimVerdict(each, None, faults[0] + more)
             continue
         try:
             found = judging.judge(
@@ -464,7 +464,7 @@ def _judge(
             )
         except Exception as error:  # one judge's fault is no reason to lose the others' answers
             place = traceback.extract_tb(error.__traceback__)[-1]
-            answers[each.id] = Judged(
+            answers[each.id] = ClaimVerdict(
                 each,
                 None,
                 f"its judge failed: {type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})",
@@ -472,7 +472,7 @@ def _judge(
             continue
         for id_, answer in found.items() if isinstance(found, Mapping) else [(each.id, found)]:
             if id_ in wanted:
-                answers[id_] = Judged(wanted[id_], replace(answer, plots=tuple(answer.plots)))
+                answers[id_] = ClaimVerdict(wanted[id_], replace(answer, plots=tuple(answer.plots)))
         if each.id not in answers:
-            answers[each.id] = Judged(each, None, "its judge returned no answer for it")
+            answers[each.id] = ClaimVerdict(each, None, "its judge returned no answer for it")
     return tuple(answers[each.id] for each in claims)

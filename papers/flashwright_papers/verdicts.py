@@ -9,7 +9,7 @@ from typing import Any
 
 from flashwright_papers.claims import TOO_SMALL, Answer, Claim, Verdict
 
-__all__ = ["Judged", "Reading", "plain"]
+__all__ = ["ClaimVerdict", "Reading", "plain"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ClaimVerdict:
     """A claim and what came out.
 
     Attributes

@@ -41,7 +41,7 @@ from flashwright.errors import PolicyError
 from flashwright.support.progress import Progress
 from flashwright.support.tabular import html_table
 from flashwright.sweeps.points import Outcome, Point
-from flashwright_papers import Answer, Claim, Judged, Reproduction, Setting, Verdict
+from flashwright_papers import Answer, Claim, ClaimVerdict, Reproduction, Setting, Verdict
 from flashwright_papers.session import Spent
 
 
@@ -60,8 +60,8 @@ def results(ssd: Ssd, runs: Runs) -> dict[str, Any]:
     """One of each kind."""
     claim = Claim("T1", "toy", "table-1", "Table 1", "B", "<b>two</b> & two", "exact")
     judged = (
-        Judged(claim, Answer(Verdict.REPRODUCED, "2")),
-        Judged(claim, None, "its judge failed"),
+        ClaimVerdict(claim, Answer(Verdict.REPRODUCED, "2")),
+        ClaimVerdict(claim, None, "its judge failed"),
     )
     small = Ssd.named("default").with_(blocks_per_plane=32, utilization=0.7)
     run = ssd.play("uniform", requests=2000, snapshots=3)
