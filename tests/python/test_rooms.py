@@ -112,3 +112,23 @@ def test_code_that_goes_on_after_an_error_ends_on_ctrl_c() -> None:
 
     with pytest.raises(RunInterrupted):
         play_all()
+
+
+def features(crate: str) -> dict[str, str]:
+    """The features of all that a crate is built from, by name and version."""
+    command = ["cargo", "tree", "--offline", "--locked", "--no-dedupe", "--prefix", "none"]
+    tree = subprocess.run(
+        [*command, "--edges", "normal,build", "--format", "{p}|{f}", "--package", crate],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return dict(
+        line.rsplit("|", 1) for line in tree.stdout.splitlines() if "(proc-macro)" not in line
+    )
+
+
+def test_the_core_and_its_benchmark_are_built_from_the_same_crates() -> None:
+    core, bench = features("flashwright-core"), features("flashwright-bench")
+    shared = core.keys() & bench.keys()
+    assert len(shared) > 30
+    different = {name: (core[name], bench[name]) for name in shared if core[name] != bench[name]}
+    assert not different, "compiled twice; give crates/bench/Cargo.toml the features of the core"

@@ -7,7 +7,7 @@ use flashwright_block::{
 use flashwright_disk::{Access, Disk, Kind, Options};
 use flashwright_probe::{Pattern, idle, play};
 use flashwright_serve::{EndsWhen, Refused, Remote, RemoteOptions, Uri};
-use flashwright_ssd::{Config, Controller, Ssd};
+use flashwright_ssd::{Config, ControlledDrive, Controller, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ enum Settings {
 enum Device {
     Disk(Box<Disk>),
     Remote(Box<Remote>),
-    Ssd(Box<Controller<Ssd>>),
+    Ssd(Box<dyn ControlledDrive>),
 }
 
 /// A device that is probed.
@@ -96,7 +96,7 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
             let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
             let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
             let told = json!({ "kind": "simulated", "writes_allowed": true, "real_time": false });
-            Ok((Device::Ssd(Box::new(Controller::of_drive(ssd, seed))), told))
+            Ok((Device::Ssd(Controller::boxed(ssd, seed)), told))
         }
     }
 }

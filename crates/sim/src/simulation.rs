@@ -661,6 +661,7 @@ impl Simulation {
     /// fast-forwarded. Nor are a checksum and the version of the state's layout: code that writes the bytes to a file
     /// adds both.
     #[must_use]
+    #[inline] // cold and large: compiled where it is called, once and small
     pub fn save(&self) -> Vec<u8> {
         let state = postcard::to_stdvec(self).expect("the state is plain data");
         zstd::bulk::compress(&state, 1).expect("memory holds what is compressed")
@@ -670,6 +671,7 @@ impl Simulation {
     ///
     /// # Errors
     /// [`RunError::Saved`] if the bytes are not a saved run, [`RunError::Source`] if it is a different source.
+    #[inline] // as `save`
     pub fn load(bytes: &[u8], path: &str, source: &mut dyn RequestSource) -> Result<Self, RunError> {
         let mut simulation = Self::load_without_source(bytes, path)?;
         simulation.rewind(source)?;
@@ -680,6 +682,7 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::load`].
+    #[inline] // as `save`
     pub fn load_without_source(bytes: &[u8], path: &str) -> Result<Self, RunError> {
         let fail = |what: String| RunError::Saved { path: path.to_owned(), what };
         let state =
