@@ -294,17 +294,17 @@ impl Simulation {
     /// Whether the figures describe a drive that has settled under the workload.
     #[must_use]
     pub fn settled(&self) -> Settled {
-        self.judged(self.history())
+        self.verdict_on(self.history())
     }
 
     /// As [`Simulation::settled`], up to this moment, at which so many requests have completed since measuring began.
     pub(crate) fn settled_now(&self, requests: u64) -> Settled {
         let mut history = self.history().clone();
         history.note(totals(&self.machine), requests);
-        self.judged(&history)
+        self.verdict_on(&history)
     }
 
-    fn judged(&self, history: &History) -> Settled {
+    fn verdict_on(&self, history: &History) -> Settled {
         let whole_passes = self.settings.warmup_requests == 0 && self.player.as_ref().is_some_and(Player::is_done);
         let mut settled = history.verdict(whole_passes);
         if settled.verdict == Verdict::NeverCleaned && self.origin.is_trace {
