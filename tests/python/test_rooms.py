@@ -3,8 +3,10 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +60,7 @@ def test_names_that_are_not_there_are_told() -> None:
 def test_a_room_is_imported_when_it_is_asked_for() -> None:
     code = """
 import sys
+import tokenize
 import flashwright
 first = [name for name in sys.modules if name.startswith("flashwright.")]
 assert first == ["flashwright.support", "flashwright.support.interrupts"], first
@@ -112,3 +115,60 @@ def test_code_that_goes_on_after_an_error_ends_on_ctrl_c() -> None:
 
     with pytest.raises(RunInterrupted):
         play_all()
+
+
+def features(crate: str) -> dict[str, str]:
+    """The features of all that a crate is built from, by name and version."""
+    command = ["cargo", "tree", "--offline", "--locked", "--no-dedupe", "--prefix", "none"]
+    tree = subprocess.run(
+        [*command, "--edges", "normal,build", "--format", "{p}|{f}", "--package", crate],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return dict(
+        line.rsplit("|", 1) for line in tree.stdout.splitlines() if "(proc-macro)" not in line
+    )
+
+
+def test_the_core_and_its_benchmark_are_built_from_the_same_crates() -> None:
+    core, bench = features("flashwright-core"), features("flashwright-bench")
+    shared = core.keys() & bench.keys()
+    assert len(shared) > 30
+    different = {name: (core[name], bench[name]) for name in shared if core[name] != bench[name]}
+    assert not different, "compiled twice; give crates/bench/Cargo.toml the features of the core"
+
+
+# Words that say how a value came about and not what it is; each name has a noun of the field instead.
+RIDDLES = re.compile(r"(?i)^_*(told(_.+)?|alike|judged|withheld|on_the_way|soonest)$")
+
+
+def names_of_python(file: Path) -> Iterator[tuple[int, str]]:
+    with tokenize.open(file) as text:
+        for token in tokenize.generate_tokens(text.readline):
+            if token.type == tokenize.NAME and not token.string.startswith("test_"):
+                yield token.start[0], token.string
+
+
+def names_of_rust(file: Path) -> Iterator[tuple[int, str]]:
+    text = re.sub(
+        r'//[^\n]*|r#".*?"#|"(?:\\.|[^"\\])*"',
+        lambda found: "\n" * found[0].count("\n"),
+        file.read_text(encoding="utf-8"),
+        flags=re.DOTALL,
+    )
+    for number, line in enumerate(text.splitlines(), 1):
+        yield from ((number, name) for name in re.findall(r"[A-Za-z_]\w*", line))
+
+
+def test_no_name_is_a_riddle() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "*.py", "*.rs"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    files = [ROOT / name for name in listed.stdout.splitlines()]
+    assert len(files) > 1000
+    found = [
+        f"{file.relative_to(ROOT)}:{line}: {name}"
+        for file in files
+        for line, name in (names_of_python if file.suffix == ".py" else names_of_rust)(file)
+        if RIDDLES.match(name)
+    ]
+    assert not found, "a name says what the value is: " + ", ".join(found)

@@ -73,7 +73,7 @@ pub mod controller_as_toml {
     /// # Errors
     /// Those of the serializer.
     pub fn serialize<S: Serializer>(config: &ControllerConfig, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&toml::to_string(config).map_err(S::Error::custom)?)
+        serializer.serialize_str(&text(config).map_err(S::Error::custom)?)
     }
 
     /// Reads them.
@@ -81,7 +81,16 @@ pub mod controller_as_toml {
     /// # Errors
     /// Those of the deserializer, and text that is no controller's.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ControllerConfig, D::Error> {
-        toml::from_str(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+        read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+
+    // Apart from the serializers, so that both are compiled once, here.
+    fn text(config: &ControllerConfig) -> Result<String, toml::ser::Error> {
+        toml::to_string(config)
+    }
+
+    fn read(text: &str) -> Result<ControllerConfig, toml::de::Error> {
+        toml::from_str(text)
     }
 }
 

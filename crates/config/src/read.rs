@@ -9,6 +9,7 @@ use crate::keys;
 use crate::problems::{ConfigError, SettingError};
 use crate::schema::Config;
 use flashwright_block::read_share;
+use serde_json::Value as Json;
 use std::fmt;
 use toml::{Table, Value};
 
@@ -90,6 +91,36 @@ impl Config {
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a configuration is plain tables, text and numbers")
+    }
+
+    /// The whole configuration as the JSON that reports hold.
+    ///
+    /// # Panics
+    /// Never: a configuration is plain tables, text and numbers.
+    #[must_use]
+    pub fn to_json(&self) -> Json {
+        serde_json::to_value(self).expect("a configuration is plain tables, text and numbers")
+    }
+
+    /// Reads what [`Self::to_json`] wrote. Keys that are left out, or null, take their defaults.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with every validation error of the settings.
+    ///
+    /// ```
+    /// # use flashwright_config::Config;
+    /// let drive = Config::from_toml("[gc]\nvictim = \"fifo\"", "fifo.toml").unwrap();
+    /// assert_eq!(Config::from_json(&drive.to_json(), "result").unwrap(), drive);
+    /// ```
+    pub fn from_json(json: &Json, name: &str) -> Result<DriveConfig, ConfigError> {
+        let fail = |problems| ConfigError { source_name: name.to_owned(), problems };
+        match of_json(json) {
+            Some(Value::Table(table)) => Self::default().overlay(&table).map_err(fail),
+            _ => {
+                let what = format!("found {json}, expected an object of settings");
+                Err(fail(vec![SettingError { key: name.to_owned(), what }]))
+            }
+        }
     }
 
     /// Every key with its value, as a tree.
@@ -252,6 +283,22 @@ fn of_percent(path: &str, value: &Value) -> Value {
         _ => None,
     };
     share.map_or_else(|| value.clone(), Value::Float)
+}
+
+/// JSON as TOML, which has no null: a key whose value is null is left out.
+fn of_json(json: &Json) -> Option<Value> {
+    Some(match json {
+        Json::Null => return None,
+        Json::Bool(value) => Value::Boolean(*value),
+        Json::Number(value) => {
+            value.as_i64().map_or_else(|| Value::Float(value.as_f64().unwrap_or(f64::NAN)), Value::Integer)
+        }
+        Json::String(value) => Value::String(value.clone()),
+        Json::Array(values) => Value::Array(values.iter().filter_map(of_json).collect()),
+        Json::Object(values) => {
+            Value::Table(values.iter().filter_map(|(key, value)| Some((key.clone(), of_json(value)?))).collect())
+        }
+    })
 }
 
 /// A number, a truth value, a quoted string; else the text itself.

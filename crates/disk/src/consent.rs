@@ -425,10 +425,10 @@ fn block_size(file: &File, kind: Kind) -> Result<u64, Errno> {
     if kind == Kind::BlockDevice {
         return rustix::fs::ioctl_blksszget(file).map(u64::from);
     }
-    let told = rustix::fs::statx(file, "", rustix::fs::AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
-    let (align, told_it) = (told.stx_dio_offset_align, told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let status = rustix::fs::statx(file, "", rustix::fs::AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
+    let (align, has_align) = (status.stx_dio_offset_align, status.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
     // Kernels before 6.1 and some file systems do not report it: then the file system's block size is safe.
-    Ok(u64::from(if told_it && align > 0 { align } else { told.stx_blksize.clamp(512, 4096) }))
+    Ok(u64::from(if has_align && align > 0 { align } else { status.stx_blksize.clamp(512, 4096) }))
 }
 
 fn failed(error: Errno, step: &str, access: Access) -> Why {

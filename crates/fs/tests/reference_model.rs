@@ -26,7 +26,7 @@ struct Books {
     versions: BTreeMap<(u32, u32), u64>,
     blocks: BTreeMap<u64, Content>,
     /// By first block and number of requests before it.
-    on_the_way: BTreeMap<u64, VecDeque<Vec<(u64, Content)>>>,
+    in_flight: BTreeMap<u64, VecDeque<Vec<(u64, Content)>>>,
     fsyncs: u64,
     checked_pages: u64,
     reads: u64,
@@ -64,10 +64,10 @@ impl Books {
                         Some((block, (page.0, page.1, self.versions.get(&page).copied().unwrap_or(0))))
                     })
                     .collect();
-                self.on_the_way.entry(first).or_default().push_back(content);
+                self.in_flight.entry(first).or_default().push_back(content);
             }
             (RequestKind::Write, true) => {
-                let content = self.on_the_way.get_mut(&first).unwrap().pop_front().unwrap();
+                let content = self.in_flight.get_mut(&first).unwrap().pop_front().unwrap();
                 self.blocks.extend(content);
             }
             (RequestKind::Read, false) => {

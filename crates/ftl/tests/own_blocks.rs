@@ -150,8 +150,8 @@ fn full_drives_take_blocks_of_their_own() {
                 }
             }
             assert_clean(&scheme, &flash, &at);
-            let told = scheme.reclaimable_pages(&flash).unwrap();
-            assert!(told >= reclaimable(&flash) && told <= np, "{at}: {told} pages");
+            let counted = scheme.reclaimable_pages(&flash).unwrap();
+            assert!(counted >= reclaimable(&flash) && counted <= np, "{at}: {counted} pages");
         }
     }
     assert!(own > 2000 && early > 500 && shared_reads > 2000, "{own} own, {early} early, {shared_reads} shared reads");

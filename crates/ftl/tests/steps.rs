@@ -247,8 +247,8 @@ impl Bench {
                 };
                 let done = flash.counters().since(&before);
                 let steps = done.total(OpKind::Program) + done.total(OpKind::Erase);
-                let told = if let Progress::Worked(steps) = progress { u64::from(steps) } else { 0 };
-                assert_eq!(told, steps, "steps told and made");
+                let reported = if let Progress::Worked(steps) = progress { u64::from(steps) } else { 0 };
+                assert_eq!(reported, steps, "steps reported and made");
                 assert_eq!(done.get(OpKind::Program, Cause::Host), 0);
             }
             Event::Resize(entries) => self.scheme.resize_map_cache(u32::from(entries), &mut self.flash),

@@ -246,10 +246,10 @@ fn choices_of_classes(u: f64, b: usize, d: f64, hot: Hot) -> f64 {
 
 #[test]
 fn models_of_classes_agree_with_those_of_one() {
-    let alike = Hot { space: 0.3, writes: 0.3 };
+    let one_class = Hot { space: 0.3, writes: 0.3 };
     for u in [0.6, 0.8, 0.9] {
         assert!(
-            (fifo_of_classes(u, alike) / fifo_closed_form(u) - 1.0).abs() < 1e-9,
+            (fifo_of_classes(u, one_class) / fifo_closed_form(u) - 1.0).abs() < 1e-9,
             "FIFO, two classes alike: u = {u}"
         );
         // Static pages only go round: FIFO is worse with them than without classes.
@@ -257,7 +257,7 @@ fn models_of_classes_agree_with_those_of_one() {
     }
     // The other way of solving: many small steps against the recursion.
     for (u, d) in [(0.7, 2.0), (0.85, 10.0)] {
-        let (ours, plain) = (choices_of_classes(u, 16, d, alike), choices_mean_field(u, 16, d));
+        let (ours, plain) = (choices_of_classes(u, 16, d, one_class), choices_mean_field(u, 16, d));
         assert!((ours / plain - 1.0).abs() < 1e-3, "d = {d}, u = {u}: {ours}, {plain}");
     }
 }

@@ -76,10 +76,10 @@ fn option(rng: &mut Rng, out: &mut Vec<u8>) {
         3 => vec![0; 6],
         _ => some_bytes(rng, 80),
     };
-    let told = if chance(rng, 0.95) { data.len() as u64 } else { number(rng) };
+    let stated = if chance(rng, 0.95) { data.len() as u64 } else { number(rng) };
     out.extend(wire::OPTION_MAGIC.to_be_bytes());
     out.extend((below(rng, 13) as u32).to_be_bytes());
-    out.extend((told as u32).to_be_bytes());
+    out.extend((stated as u32).to_be_bytes());
     out.extend(data);
 }
 
@@ -177,9 +177,9 @@ fn chunk(rng: &mut Rng, out: &mut Vec<u8>) {
         }
         1 => {
             let why = some_bytes(rng, 300);
-            let told = if chance(rng, 0.9) { why.len() as u64 } else { number(rng) };
+            let stated = if chance(rng, 0.9) { why.len() as u64 } else { number(rng) };
             out.extend(head(1, 0x8001, why.len() as u32 + 6));
-            out.extend([&5u32.to_be_bytes()[..], &(told as u16).to_be_bytes(), &why].concat());
+            out.extend([&5u32.to_be_bytes()[..], &(stated as u16).to_be_bytes(), &why].concat());
         }
         2 => out.extend(
             [head(1, 2, 12), [number(rng).to_be_bytes().to_vec(), length.to_be_bytes().to_vec()].concat()].concat(),

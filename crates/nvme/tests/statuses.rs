@@ -112,8 +112,8 @@ fn what_is_not_written_is_an_error_where_a_host_wishes() {
     let asked = |opcode: u8, first: u32, blocks: u32| (opcode, 1, [first, 0, blocks - 1, 0]);
     let copied = |first: u64| ranges(32, &[(first, 1)]);
     for is_wished in [false, true] {
-        let told = if is_wished { unwritten } else { (0, 0) };
-        for (first, blocks, want) in [(0, 8, (0, 0)), (7, 2, told), (8, 1, told), (15, 1, told), (16, 8, (0, 0))] {
+        let hole = if is_wished { unwritten } else { (0, 0) };
+        for (first, blocks, want) in [(0, 8, (0, 0)), (7, 2, hole), (8, 1, hole), (15, 1, hole), (16, 8, (0, 0))] {
             let bytes = vec![0; 512 * blocks as usize];
             assert_eq!(table.status(1, asked(0x02, first, blocks), &[], 512 * blocks), want, "read {first}");
             assert_eq!(table.status(1, asked(0x05, first, blocks), &bytes, 0), want, "compare {first}");

@@ -459,7 +459,7 @@ fn a_wrong_doorbell_is_told_by_an_event() {
         assert!(machine.completion(0).is_none(), "it waits");
         cid
     };
-    let told = |machine: &mut Machine, cid: u16| {
+    let event_of = |machine: &mut Machine, cid: u16| {
         let cqe = machine.completion(0).expect("an event");
         assert_eq!(cqe.cid, cid);
         let read = machine.admin(sqe(0x02, u32::MAX, [0x01 | 15 << 16, 0, 0, 0, 0, 0], [DATA, 0]));
@@ -475,7 +475,7 @@ fn a_wrong_doorbell_is_told_by_an_event() {
     ] {
         let cid = event(&mut machine);
         machine.set(offset, value);
-        assert_eq!(told(&mut machine, cid), expected, "{offset:x}");
+        assert_eq!(event_of(&mut machine, cid), expected, "{offset:x}");
     }
     assert_eq!(machine.io(0x02, 0, 8, [DATA, 0]), Status::SUCCESS, "all goes on");
 }

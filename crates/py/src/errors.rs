@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pyo3::import_exception!(flashwright.errors, ConfigError);
@@ -109,9 +110,21 @@ pub fn interruptible<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> PyResult<T> + Send + 'static,
 ) -> PyResult<T> {
-    let (done, mut waiting) = mpsc::channel();
-    // There may be no receiver left.
-    spawned(move || done.send(within_memory(work)).unwrap_or_default())?;
+    let result = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&result);
+    let put = move || *place.lock().expect("no thread panics that holds it") = Some(within_memory(work));
+    wait_for(py, Box::new(put))?;
+    let ended = || Err(InternalError::new_err("internal error: a thread ended without a result"));
+    result.lock().expect("no thread panics that holds it").take().unwrap_or_else(ended)
+}
+
+/// Waits for `work` on a thread of its own, and handles Ctrl-C meanwhile.
+fn wait_for(py: Python<'_>, work: Box<dyn FnOnce() + Send>) -> PyResult<()> {
+    let (working, mut waiting) = mpsc::channel::<()>();
+    spawned(move || {
+        work();
+        drop(working);
+    })?;
     loop {
         let heard;
         (waiting, heard) = py.detach(move || {
@@ -119,11 +132,8 @@ pub fn interruptible<T: Send + 'static>(
             (waiting, heard)
         });
         match heard {
-            Ok(result) => return result,
             Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(InternalError::new_err("internal error: a thread ended without a result"));
-            }
+            _ => return Ok(()),
         }
     }
 }

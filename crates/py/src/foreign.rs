@@ -182,13 +182,13 @@ impl Shared {
     pub fn raised(&self, py: Python<'_>, method: &str, error: PyErr) -> String {
         // Before Python 3.12 the exception does not have its traceback yet.
         let traced = error.traceback(py).map_or(Ok(()), |trace| error.value(py).setattr("__traceback__", trace));
-        let told = traced
+        let message = traced
             .and_then(|()| py.import("flashwright.drive.policies"))
-            .and_then(|module| module.getattr("_told")?.call1((error.value(py),)))
+            .and_then(|module| module.getattr("_message_of")?.call1((error.value(py),)))
             .and_then(|text| text.extract::<String>())
             .unwrap_or_else(|_| error.to_string());
         self.cause.lock().expect("nobody panics holding it").get_or_insert(error);
-        format!("{method} raised {told}")
+        format!("{method} raised {message}")
     }
 
     /// An initialised instance, and its methods. An instance that can't be created ends the run.
@@ -206,8 +206,8 @@ impl Shared {
                 Ok((instance.clone().unbind(), methods_of(&instance, methods)?))
             })();
             made.map_err(|error| {
-                let told = self.raised(py, "begin", error);
-                self.fault.set(format!("{}: {told}", self.handed.name));
+                let message = self.raised(py, "begin", error);
+                self.fault.set(format!("{}: {message}", self.handed.name));
             })
             .ok()
         })
@@ -227,8 +227,8 @@ impl Shared {
             })();
             copied
                 .map_err(|error| {
-                    let told = self.raised(py, "a copy", error);
-                    self.fault.set(format!("{}: {told}", self.handed.name));
+                    let message = self.raised(py, "a copy", error);
+                    self.fault.set(format!("{}: {message}", self.handed.name));
                 })
                 .ok()
         })

@@ -97,16 +97,15 @@ fn config_with(text: &str, settings: Vec<String>) -> PyResult<String> {
 /// The configuration of a result, as TOML: of the JSON that a run reports.
 #[pyfunction]
 fn config_of_json(json: &str) -> PyResult<String> {
-    let config: Config = serde_json::from_str(json)
+    let json = serde_json::from_str(json)
         .map_err(|error| ConfigError::new_err(format!("config: {error}; expected what `simulate --json` writes")))?;
-    config.check().map_err(config_error).map(|config| config.to_toml())
+    Config::from_json(&json, "config").map_err(config_error).map(|config| config.to_toml())
 }
 
 /// The configuration as JSON, with every choice filled in that it leaves to the translation layer.
 #[pyfunction]
 fn config_json(text: &str) -> PyResult<String> {
-    let config = read(text, "config")?;
-    serde_json::to_string(&config.resolved()).map_err(|error| ConfigError::new_err(error.to_string()))
+    Ok(read(text, "config")?.resolved().to_json().to_string())
 }
 
 /// Finds errors that show only when a drive is laid out; returns its logical bytes, logical pages and physical pages, which

@@ -173,7 +173,7 @@ impl MakeMapCache for Maker {
             }
             None => {
                 let methods = ["loaded", "used", "left", "evict"];
-                Replacing::Told(Box::new(Replacement(Instance::new(&self.0, &mut rng, &of, methods))))
+                Replacing::Following(Box::new(Replacement(Instance::new(&self.0, &mut rng, &of, methods))))
             }
         }
     }
@@ -312,9 +312,9 @@ impl Prefetch {
 impl PrefetchEntries for Prefetch {
     fn prefetch(&mut self, miss: &Miss) -> Result<(i64, i64), String> {
         let method = self.0.method(0)?;
-        let told = (miss.lpn, miss.rest, miss.after, miss.cached_before());
+        let arguments = (miss.lpn, miss.rest, miss.after, miss.cached_before());
         Python::attach(|py| {
-            let answer = self.0.shared.ask(py, method, told)?;
+            let answer = self.0.shared.ask(py, method, arguments)?;
             // Asked first, since it would take longer to fail to extract a pair from a number.
             if answer.is_instance_of::<PyTuple>()
                 && let Ok(pair) = answer.extract()

@@ -177,7 +177,7 @@ fn open(source: &str, settings: &str, watch: &Watch) -> PyResult<Ready> {
     };
     if let (Device::Ssd(both), Pace::Closed { depth }) = (&mut device, pace) {
         both.0.widen_queue(depth);
-        config = serde_json::to_value(both.0.config_in_force()).unwrap_or_default();
+        config = both.0.config_in_force().to_json();
     }
     let requests = given.requests.or(if given.time_limit_ns.is_some() { None } else { source.requests_default() });
     look_through(&mut open_source()?, &info, writes, requests, text.is_trace(), watch)?;
@@ -273,7 +273,7 @@ fn open_target(target: &TargetText, depth: Option<u32>, seed: Seed) -> PyResult<
             let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
             let preconditioning =
                 Preconditioning::new(wanted, &ssd, seed).map_err(|error| WorkloadError::new_err(error.0))?;
-            let json = serde_json::to_value(ssd.config().resolved()).unwrap_or_default();
+            let json = ssd.config().resolved().to_json();
             let device = Device::Ssd(Box::new((ssd, preconditioning)));
             let precondition = Some(wanted.to_string());
             Ok(Opened { device, config: json, host: config.host.stack.clone(), writes: true, precondition })
@@ -313,11 +313,11 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
     let Ready { device, mut source, settings, precondition, from_trace } = ready;
     let played = Played { settings, watch };
     match device {
-        Device::Disk(disk) => played.on(*disk, &mut source, |_| None).map(Some),
+        Device::Disk(disk) => played.on(disk as Box<dyn BlockDevice>, &mut source, |_| None).map(Some),
         Device::Remote(mut remote) => {
             let asked = Arc::clone(watch);
             remote.ends_when(Some(Box::new(move || asked.is_stopped())));
-            played.on(*remote, &mut source, |_| None).map(Some)
+            played.on(remote as Box<dyn BlockDevice>, &mut source, |_| None).map(Some)
         }
         Device::Ssd(both) => {
             let (mut ssd, mut preconditioning) = *both;
@@ -332,9 +332,8 @@ fn play(ready: Ready, watch: &Arc<Watch>, pages: &Pages) -> PyResult<Option<Foun
                 }
             }
             pages.total.store(0, Relaxed);
-            let figures = |drive: &Controller<Ssd>| (!drive.config().is_off()).then(|| drive.figures());
-            let drive = Controller::of_drive(ssd, played.settings.seed);
-            let mut found = played.on(drive, &mut source, figures)?;
+            let drive = Controller::boxed(ssd, played.settings.seed);
+            let mut found = played.on(drive, &mut source, |drive| drive.controller_figures())?;
             found.report.report.precondition =
                 precondition.map(|spec| PreconditionReport::of_fill(spec, &preconditioning));
             Ok(Some(found))

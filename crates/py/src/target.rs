@@ -7,7 +7,7 @@ use flashwright_block::{
 use flashwright_disk::{Access, Disk, Kind, Options};
 use flashwright_probe::{Pattern, idle, play};
 use flashwright_serve::{EndsWhen, Refused, Remote, RemoteOptions, Uri};
-use flashwright_ssd::{Config, Controller, Ssd};
+use flashwright_ssd::{Config, ControlledDrive, Controller, Ssd};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ enum Settings {
 enum Device {
     Disk(Box<Disk>),
     Remote(Box<Remote>),
-    Ssd(Box<Controller<Ssd>>),
+    Ssd(Box<dyn ControlledDrive>),
 }
 
 /// A device that is probed.
@@ -78,25 +78,25 @@ fn open(settings: &Settings, seed: Seed) -> PyResult<(Device, serde_json::Value)
             let access = if *destroys_data { Access::DestroysData } else { Access::ReadOnly };
             let target = flashwright_disk::open(Path::new(path), access, Bytes(0))
                 .map_err(|refusal| TargetError::new_err((refusal.to_string(), refusal.hint())))?;
-            let told = json!({
+            let properties = json!({
                 "kind": if target.kind == Kind::File { "file" } else { "block-device" },
                 "writes_allowed": destroys_data, "real_time": true,
             });
             let options = Options { depth: *queue_depth, seed, busy_poll: *busy_poll, ..Options::default() };
             let disk =
                 Disk::new(target, options).map_err(|error| TargetError::new_err((error.to_string(), error.hint())))?;
-            Ok((Device::Disk(Box::new(disk)), told))
+            Ok((Device::Disk(Box::new(disk)), properties))
         }
         Settings::Remote { uri, destroys_data, queue_depth } => {
             let remote = remote(uri, *destroys_data, *queue_depth, seed)?;
-            let told = json!({ "kind": kind_of(uri), "writes_allowed": destroys_data, "real_time": true });
-            Ok((Device::Remote(Box::new(remote)), told))
+            let properties = json!({ "kind": kind_of(uri), "writes_allowed": destroys_data, "real_time": true });
+            Ok((Device::Remote(Box::new(remote)), properties))
         }
         Settings::Ssd { config } => {
             let config = Config::from_toml(config, "config").map_err(crate::config_error)?;
             let ssd = Ssd::new(&config, seed, false).map_err(|error| run_error(&error.into(), false))?;
-            let told = json!({ "kind": "simulated", "writes_allowed": true, "real_time": false });
-            Ok((Device::Ssd(Box::new(Controller::of_drive(ssd, seed))), told))
+            let properties = json!({ "kind": "simulated", "writes_allowed": true, "real_time": false });
+            Ok((Device::Ssd(Controller::boxed(ssd, seed)), properties))
         }
     }
 }
@@ -146,14 +146,14 @@ impl Target {
         let seed = Seed(seed);
         let asked = settings.clone();
         // A server may take its time for the greeting.
-        let (mut device, mut told) = interruptible(py, move || open(&asked, seed))?;
+        let (mut device, mut properties) = interruptible(py, move || open(&asked, seed))?;
         let info = device.as_device().info();
-        told["name"] = json!(info.name);
-        told["capacity_bytes"] = json!(info.capacity.0);
-        told["block_bytes"] = json!(info.sector.0);
-        told["queue_depth"] = json!(info.queue_depth);
+        properties["name"] = json!(info.name);
+        properties["capacity_bytes"] = json!(info.capacity.0);
+        properties["block_bytes"] = json!(info.sector.0);
+        properties["queue_depth"] = json!(info.queue_depth);
         let contents = Mutex::new(Contents::Noise);
-        Ok(Self { device: Mutex::new(Some(device)), settings, seed, info: told.to_string(), contents })
+        Ok(Self { device: Mutex::new(Some(device)), settings, seed, info: properties.to_string(), contents })
     }
 
     /// Its visible properties, as JSON.

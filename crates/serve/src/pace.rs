@@ -720,7 +720,7 @@ struct Watch {
     since: Instant,
     replies: u64,
     late: u64,
-    told: bool,
+    has_warned: bool,
 }
 
 /// A reply that is later than this is late; with a tenth of them late, the host does not keep up.
@@ -731,7 +731,7 @@ const REPLIES_MIN: u64 = 20;
 
 impl Watch {
     fn new() -> Self {
-        Self { since: Instant::now(), replies: 0, late: 0, told: false }
+        Self { since: Instant::now(), replies: 0, late: 0, has_warned: false }
     }
 
     fn note<S>(&mut self, shared: &Shared<S>, late: &mut Vec<u64>) {
@@ -751,8 +751,8 @@ impl Watch {
             let keeps_up = self.late * LATE_SHARE < self.replies;
             lateness.keeps_up = Some(keeps_up);
             lateness.seconds_behind += u64::from(!keeps_up);
-            if !keeps_up && !self.told {
-                self.told = true;
+            if !keeps_up && !self.has_warned {
+                self.has_warned = true;
                 let (late, replies) = (self.late, self.replies);
                 let (whom, hint) = match shared.pacing.pace() {
                     Pace::Device => ("device", ""),
@@ -764,7 +764,7 @@ impl Watch {
                 ));
             }
         }
-        *self = Self { since: Instant::now(), replies: 0, late: 0, told: self.told };
+        *self = Self { since: Instant::now(), replies: 0, late: 0, has_warned: self.has_warned };
     }
 }
 

@@ -60,8 +60,8 @@ impl Recorder {
 
     /// A host has left a reclaim unit before it was full, which the trace does not hold either.
     pub fn note_update(&mut self) {
-        let told = self.note_change("an update of a reclaim unit handle");
-        self.note = self.note.take().or(told);
+        let note = self.note_change("an update of a reclaim unit handle");
+        self.note = self.note.take().or(note);
     }
 
     /// Takes what is to be told.

@@ -252,31 +252,31 @@ fn a_drive_tells_which_writes_no_power_cut_tears() {
     // NAWUN, NAWUPF, and their boundaries, counted from 0: a page of 16 KiB, or with capacitors any transfer of a MiB.
     let pages = "page-size = \"16 KiB\"\n[capacity]";
     let ram = "[ram]\nmanager = \"lru\"\nsize = \"1 MiB\"\npower-protected = true\n";
-    let told = |admin: &mut Host, nsid: u32| {
+    let atomic_units = |admin: &mut Host, nsid: u32| {
         let data = admin.identify(0x00, nsid).data;
         assert_eq!(data[24] & 2, 2);
         [34, 36, 40, 42, 44].map(|at| u16_at(&data, at))
     };
     let server = serve_on(drive(&SMALL.replace("[capacity]", pages)), Pace::None);
     let mut admin = Host::admin(&server, 0);
-    assert_eq!(told(&mut admin, 1), [31, 31, 31, 0, 31]);
+    assert_eq!(atomic_units(&mut admin, 1), [31, 31, 31, 0, 31]);
     assert!(admin.ask(sqe(0x80, 1, [1, 0, 0, 0, 0, 0]), &[], Carry::Inside).cqe.status.is_ok());
-    assert_eq!(told(&mut admin, 1), [3, 3, 3, 0, 3]);
+    assert_eq!(atomic_units(&mut admin, 1), [3, 3, 3, 0, 3]);
     assert_eq!(admin.identify(0x01, 0).data[526..530], [0; 4], "a block, for all namespaces");
     let server = serve_on(drive(&format!("{SMALL}{ram}")), Pace::None);
     let mut admin = Host::admin(&server, 0);
-    assert_eq!(told(&mut admin, 1), [2047, 2047, 0, 0, 0]);
+    assert_eq!(atomic_units(&mut admin, 1), [2047, 2047, 0, 0, 0]);
     // One of two extents is torn where they meet, so that pages are all that it promises.
     assert_eq!(admin.delete(1), Status::SUCCESS);
     assert_eq!([3000, 2000, 7000].map(|blocks| admin.create(blocks, 0)), [1, 2, 3]);
     assert_eq!((admin.delete(1), admin.delete(3)), (Status::SUCCESS, Status::SUCCESS));
     assert_eq!(admin.create(9000, 0), 1);
-    assert_eq!(told(&mut admin, 1), [7, 7, 7, 0, 7]);
+    assert_eq!(atomic_units(&mut admin, 1), [7, 7, 7, 0, 7]);
     // Blocks of 4 KiB that a cut could tear are none of the formats.
     let server = serve_on(drive(&SMALL.replace("[capacity]", "page-size = \"2 KiB\"\n[capacity]")), Pace::None);
     let mut admin = Host::admin(&server, 0);
     let refused = admin.ask(sqe(0x80, 1, [1, 0, 0, 0, 0, 0]), &[], Carry::Inside).cqe.status;
-    assert_eq!((refused, told(&mut admin, 1)), (Status::INVALID_FORMAT, [3, 3, 3, 0, 3]));
+    assert_eq!((refused, atomic_units(&mut admin, 1)), (Status::INVALID_FORMAT, [3, 3, 3, 0, 3]));
 }
 
 /// An image in a folder of its own, which goes with it.

@@ -136,8 +136,8 @@ fn a_drive_without_units_of_handles_is_served_as_before() {
         assert_eq!(queue.get(sqe(0x12, 1, [1, 255, 0, 0, 0, 0]), 1024).cqe.status, Status::INVALID_OPCODE);
         assert_eq!(write(&mut queue, 1, 0, 1, 1), Status::INVALID_FIELD);
         assert_eq!(admin.log(0x20, 96).cqe.status, Status::INVALID_LOG_PAGE);
-        let told = server.notes().iter().any(|note| note.starts_with("placement.policy: found \"fdp\""));
-        assert_eq!(told, change.1.is_empty(), "a drive with handles that its hosts do not see says why");
+        let is_noted = server.notes().iter().any(|note| note.starts_with("placement.policy: found \"fdp\""));
+        assert_eq!(is_noted, change.1.is_empty(), "a drive with handles that its hosts do not see says why");
     }
 }
 

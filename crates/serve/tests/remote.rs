@@ -127,7 +127,7 @@ fn odd(flags: u16, then: impl FnOnce(&mut std::net::TcpStream) + Send + 'static)
 
 #[test]
 fn limits_and_abilities_of_a_server_are_kept() {
-    let (tell, told) = std::sync::mpsc::channel();
+    let (seen, heard) = std::sync::mpsc::channel();
     let uri = odd(export::HAS_FLAGS | export::SEND_FLUSH, move |stream| {
         // A forced write becomes a write and a flush, and a long one two.
         for _ in 0..3 {
@@ -137,7 +137,7 @@ fn limits_and_abilities_of_a_server_are_kept() {
             if head.kind == Some(wire::Kind::Write) {
                 stream.read_exact(&mut vec![0; head.length as usize]).unwrap();
             }
-            tell.send((head.kind, head.flags, head.length)).unwrap();
+            seen.send((head.kind, head.flags, head.length)).unwrap();
             let mut out = Vec::new();
             wire::Style::default().put_done(&mut out, head.cookie);
             stream.write_all(&out).unwrap();
@@ -150,7 +150,7 @@ fn limits_and_abilities_of_a_server_are_kept() {
     let mut done = Completion::default();
     remote.execute(Request { fua: true, ..of(RequestKind::Write, 0, 136) }, &mut done).unwrap();
     assert!(done.result.is_ok());
-    let all: Vec<_> = told.iter().take(3).collect();
+    let all: Vec<_> = heard.iter().take(3).collect();
     let kinds =
         [(Some(wire::Kind::Write), 0, 65_536), (Some(wire::Kind::Write), 0, 4096), (Some(wire::Kind::Flush), 0, 0)];
     assert_eq!(all, kinds);

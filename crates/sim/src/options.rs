@@ -105,6 +105,7 @@ impl Default for SeedOption {
 /// assert_eq!(schema["properties"]["seed"]["default"], 1);
 /// ```
 #[must_use]
+#[inline] // cold and large: compiled where it is called, once and small
 pub fn schema_of_options() -> serde_json::Value {
     schemars::schema_for!(RunOptions).to_value()
 }

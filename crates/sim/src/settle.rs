@@ -225,7 +225,7 @@ impl Estimate {
 
 /// The state of the history.
 #[derive(Clone, Copy, Debug)]
-struct Judged {
+struct Judgement {
     /// Enough erases, and every difference within the tolerance.
     holds: bool,
     drift: f64,
@@ -361,13 +361,13 @@ impl History {
 
     /// Whether the history so far has settled; the answer is remembered.
     pub fn holds(&mut self) -> bool {
-        let holds = self.judge(&self.rows().collect::<Vec<_>>()).is_some_and(|judged| judged.holds);
+        let holds = self.judge(&self.rows().collect::<Vec<_>>()).is_some_and(|judgement| judgement.holds);
         self.has_held |= holds;
         holds
     }
 
     #[allow(clippy::cast_precision_loss)]
-    fn judge(&self, rows: &[Totals]) -> Option<Judged> {
+    fn judge(&self, rows: &[Totals]) -> Option<Judgement> {
         let series = Series::new(rows);
         let total = series.total();
         if total == 0.0 {
@@ -405,7 +405,7 @@ impl History {
             since /= 2.0;
         }
         let mean = span(since, 1.0)?.mean;
-        Some(Judged { holds: why_not.is_empty(), drift: early.0.max(late.0), since: since * total, mean, why_not })
+        Some(Judgement { holds: why_not.is_empty(), drift: early.0.max(late.0), since: since * total, mean, why_not })
     }
 
     /// The verdict on the measured write amplification.
@@ -445,21 +445,21 @@ impl History {
         settled.interval = figure
             .zip(self.half_width(&rows, &measured))
             .map(|(figure, half)| ((figure.mean - half).max(0.0), figure.mean + half));
-        let Some(judged) = self.judge(&rows) else {
+        let Some(judgement) = self.judge(&rows) else {
             settled.why = self.too_little(erases_per_block);
             settled.mend = Some(MEND.into());
             return settled;
         };
-        settled.drift = Some(judged.drift);
-        if !judged.holds {
-            settled.why = self.unsettled(&judged, erases_per_block);
-            settled.mend = (judged.why_not != "wear").then(|| MEND.into());
+        settled.drift = Some(judgement.drift);
+        if !judgement.holds {
+            settled.why = self.unsettled(&judgement, erases_per_block);
+            settled.mend = (judgement.why_not != "wear").then(|| MEND.into());
             return settled;
         }
-        settled.write_amplification = Some(judged.mean);
+        settled.write_amplification = Some(judgement.mean);
         let before = self.host_pages_before();
-        settled.since_request = Some(self.request_at(judged.since - before as f64));
-        if self.moves_nothing(&rows, judged.since) {
+        settled.since_request = Some(self.request_at(judgement.since - before as f64));
+        if self.moves_nothing(&rows, judgement.since) {
             settled.verdict = Verdict::NeverCleaned;
             let (moved, held) = if self.measured.rows.iter().all(|(row, _)| row.moved == 0) {
                 ("no page", "nothing")
@@ -485,7 +485,7 @@ impl History {
             settled.mend = Some("--requests with a larger number".into());
             return settled;
         };
-        let off = (figure.mean / judged.mean - 1.0).abs();
+        let off = (figure.mean / judgement.mean - 1.0).abs();
         if self.by_pass && off > TOLERANCE_KEPT {
             settled.why = format!(
                 "the measured passes of the trace differ from those before them by {:.1} % in write amplification",
@@ -499,7 +499,7 @@ impl History {
                 "the drive settled at request {}, and the figures include what came before: write amplification of the settled part is \
                  {:.3}",
                 settled.since_request.unwrap_or(0),
-                judged.mean
+                judgement.mean
             );
             settled.mend = Some(format!("{MEND}, or --warmup {}", settled.since_request.unwrap_or(0)));
             return settled;
@@ -522,7 +522,7 @@ impl History {
         settled.confidence = Some(CONFIDENCE);
         settled.why = format!(
             "write amplification changed by at most {:.1} % over {} erases per block",
-            100.0 * judged.drift,
+            100.0 * judgement.drift,
             two_digits(erases_per_block)
         );
         settled
@@ -587,8 +587,8 @@ impl History {
         format!("too little was written to decide: {} erases per block", two_digits(erases_per_block))
     }
 
-    fn unsettled(&self, judged: &Judged, erases_per_block: f64) -> String {
-        match judged.why_not {
+    fn unsettled(&self, judgement: &Judgement, erases_per_block: f64) -> String {
+        match judgement.why_not {
             "few-erases" if erases_per_block == 0.0 => "no block was erased: cleaning has not begun".into(),
             "few-erases" => format!(
                 "blocks were erased {} times on average; below {ERASES_PER_BLOCK_MIN} the figures still depend on the initial state",
@@ -599,7 +599,10 @@ impl History {
                  this one began as a copy of"
             ),
             "drift" => {
-                format!("write amplification still changes: by {:.1} % while the history doubled", 100.0 * judged.drift)
+                format!(
+                    "write amplification still changes: by {:.1} % while the history doubled",
+                    100.0 * judgement.drift
+                )
             }
             "wear" => "wear levelling has moved no page yet; write amplification changes when it begins".into(),
             _ => "write amplification varies too much to tell a trend from chance".into(),

@@ -294,17 +294,17 @@ impl Simulation {
     /// Whether the figures describe a drive that has settled under the workload.
     #[must_use]
     pub fn settled(&self) -> Settled {
-        self.judged(self.history())
+        self.verdict_on(self.history())
     }
 
     /// As [`Simulation::settled`], up to this moment, at which so many requests have completed since measuring began.
     pub(crate) fn settled_now(&self, requests: u64) -> Settled {
         let mut history = self.history().clone();
         history.note(totals(&self.machine), requests);
-        self.judged(&history)
+        self.verdict_on(&history)
     }
 
-    fn judged(&self, history: &History) -> Settled {
+    fn verdict_on(&self, history: &History) -> Settled {
         let whole_passes = self.settings.warmup_requests == 0 && self.player.as_ref().is_some_and(Player::is_done);
         let mut settled = history.verdict(whole_passes);
         if settled.verdict == Verdict::NeverCleaned && self.origin.is_trace {
@@ -661,6 +661,7 @@ impl Simulation {
     /// fast-forwarded. Nor are a checksum and the version of the state's layout: code that writes the bytes to a file
     /// adds both.
     #[must_use]
+    #[inline] // cold and large: compiled where it is called, once and small
     pub fn save(&self) -> Vec<u8> {
         let state = postcard::to_stdvec(self).expect("the state is plain data");
         zstd::bulk::compress(&state, 1).expect("memory holds what is compressed")
@@ -670,6 +671,7 @@ impl Simulation {
     ///
     /// # Errors
     /// [`RunError::Saved`] if the bytes are not a saved run, [`RunError::Source`] if it is a different source.
+    #[inline] // as `save`
     pub fn load(bytes: &[u8], path: &str, source: &mut dyn RequestSource) -> Result<Self, RunError> {
         let mut simulation = Self::load_without_source(bytes, path)?;
         simulation.rewind(source)?;
@@ -680,6 +682,7 @@ impl Simulation {
     ///
     /// # Errors
     /// As [`Simulation::load`].
+    #[inline] // as `save`
     pub fn load_without_source(bytes: &[u8], path: &str) -> Result<Self, RunError> {
         let fail = |what: String| RunError::Saved { path: path.to_owned(), what };
         let state =

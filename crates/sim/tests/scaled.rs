@@ -80,8 +80,8 @@ fn four_blocks_in_a_row_are_as_full_as_the_one_that_they_stand_for() {
     let (rows, _) = counts.as_chunks::<4>();
     let apart = |pages: &[u32]| pages.iter().max().unwrap() - pages.iter().min().unwrap();
     // A few were cleaned at the end.
-    let alike = rows.iter().filter(|row| apart(*row) == 0).count();
-    assert!(alike >= 45, "{alike} of 50 rows are alike: {counts:?}");
+    let even = rows.iter().filter(|row| apart(*row) == 0).count();
+    assert!(even >= 45, "{even} of 50 rows hold as much in each block: {counts:?}");
     assert!(apart(&counts) > 8, "blocks of one drive differ: {counts:?}");
 }
 

@@ -18,7 +18,7 @@ const SECTORS: u64 = 2048;
 /// The longest write, in sectors: what a command of NVMe moves at most.
 const LONGEST: u64 = 2048;
 
-struct Judged {
+struct CutDrive {
     drive: LiveRun,
     rng: Rng,
     /// The number of the last write, which all its sectors hold.
@@ -34,13 +34,13 @@ struct Found {
     others: [u32; 2],
 }
 
-impl Judged {
+impl CutDrive {
     fn new(config: &DriveConfig) -> Self {
         let drive = LiveRun::new(config, Seed(1), Precondition::Sequential, || false).unwrap();
-        let mut judged = Self { drive, rng: Seed(7).stream("cuts"), stamp: 0 };
-        judged.write(0, SECTORS);
-        judged.wait(Nanos(u64::MAX));
-        judged
+        let mut drive = Self { drive, rng: Seed(7).stream("cuts"), stamp: 0 };
+        drive.write(0, SECTORS);
+        drive.wait(Nanos(u64::MAX));
+        drive
     }
 
     fn write(&mut self, first: u64, sectors: u64) {
@@ -140,10 +140,10 @@ fn no_write_is_torn_that_the_drive_says_is_not() {
     ];
     for (name, settings, kib, tears) in makes {
         let config = Config::from_toml(SMALL, "test").unwrap().with_settings(&settings).unwrap();
-        let mut judged = Judged::new(&config);
-        assert_eq!(judged.drive.untorn_bytes(), (kib > 0).then_some(kib << 10), "{name}");
+        let mut drive = CutDrive::new(&config);
+        assert_eq!(drive.drive.untorn_bytes(), (kib > 0).then_some(kib << 10), "{name}");
         let mut found = Found::default();
-        (0..250).for_each(|_| judged.cut(&mut found));
+        (0..250).for_each(|_| drive.cut(&mut found));
         println!("{name}: {found:?}");
         assert_eq!(found.guarded[1], 0, "{name}: {found:?}");
         assert!(found.guarded[0] > 1000, "{name}: {found:?}");

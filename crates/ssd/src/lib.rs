@@ -23,7 +23,7 @@ mod translation;
 mod units;
 mod zones;
 
-pub use controller::{Controller, ControllerFigures};
+pub use controller::{ControlledDrive, Controller, ControllerFigures};
 pub use engine::{BusyTimes, ChipFigures};
 pub use flashwright_config::{
     BlockLayout, BufferKind, BusOrder, Capacity, ChipsConfig, CleaningBlocks, Config, ConfigError, ControllerConfig,

@@ -230,14 +230,14 @@ fn units_are_told_and_left_by_group_and_handle() {
     assert_eq!(rooms(&mut ssd), [47, 48, 43, 48, 48, 48]);
     // Moves name the group in which they happen.
     ssd.watch_moves(1 << 1);
-    let (mut told, mut random): (Vec<Moved>, Rng) = (Vec::new(), Seed(7).stream("groups"));
+    let (mut moves, mut random): (Vec<Moved>, Rng) = (Vec::new(), Seed(7).stream("groups"));
     for step in 0..6 * LOGICAL {
         let lpn = if step < LOGICAL { step } else { below(&mut random, u64::from(LOGICAL)) as u32 };
         write(&mut ssd, lpn, 1, if lpn < LOGICAL / 2 { 1 } else { 0x8001 });
-        ssd.take_moved(&mut told);
+        ssd.take_moved(&mut moves);
     }
-    assert!(told.iter().all(|moved| moved.handle == 1));
-    let of = |group| told.iter().filter(move |moved| moved.group == group);
+    assert!(moves.iter().all(|moved| moved.handle == 1));
+    let of = |group| moves.iter().filter(move |moved| moved.group == group);
     assert!(of(0).count() > 10 && of(1).count() > 10);
     let per_page = ssd.sectors_per_page();
     assert!(of(0).all(|moved| moved.first_sector / per_page < u64::from(LOGICAL / 2)));

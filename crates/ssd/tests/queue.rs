@@ -9,9 +9,9 @@ use flashwright_ssd::{Config, DriveConfig, QueueDepth, Ssd, bundled};
 fn widened(config: &DriveConfig, depth: u32) -> u32 {
     let mut ssd = Ssd::new(config, Seed(1), false).unwrap();
     ssd.widen_queue(depth);
-    let (told, shown) = (ssd.info().queue_depth, ssd.config_in_force().host.queue_depth);
-    assert!(config.timing.model != Default::default() || shown == QueueDepth::Requests(told));
-    told
+    let (depth, shown) = (ssd.info().queue_depth, ssd.config_in_force().host.queue_depth);
+    assert!(config.timing.model != Default::default() || shown == QueueDepth::Requests(depth));
+    depth
 }
 
 #[test]

@@ -157,17 +157,17 @@ fn what_cleaning_moves_is_told_of_the_handles_that_are_watched() {
     let moved_before =
         drive.figures().handles.iter().map(|each| each.pages_moved_for.iter().sum::<u64>()).collect::<Vec<_>>();
     drive.watch_moves(1 << 1);
-    let (mut told, mut random): (Vec<_>, Rng) = (Vec::new(), Seed(7).stream("units"));
+    let (mut moved, mut random): (Vec<_>, Rng) = (Vec::new(), Seed(7).stream("units"));
     for _ in 0..4_000 {
         let page = below(&mut random, logical);
         ask(&mut drive, RequestKind::Write, page, 1, u16::try_from(page % 2).unwrap());
-        drive.take_moved(&mut told);
+        drive.take_moved(&mut moved);
     }
     let moved_after =
         drive.figures().handles.iter().map(|each| each.pages_moved_for.iter().sum::<u64>()).collect::<Vec<_>>();
     assert!(moved_after[0] > moved_before[0]);
-    assert!(told.iter().all(|each| each.handle == 1 && each.first_sector / 8 % 2 == 1));
-    let sum: u64 = told.iter().map(|each| u64::from(each.sectors) / 8).sum();
+    assert!(moved.iter().all(|each| each.handle == 1 && each.first_sector / 8 % 2 == 1));
+    let sum: u64 = moved.iter().map(|each| u64::from(each.sectors) / 8).sum();
     assert_eq!(sum, moved_after[1] - moved_before[1]);
     assert!(sum > 100);
 }

@@ -205,7 +205,7 @@ impl Recording {
                     return Err(damaged(&format!("request {number} completed before it began")));
                 }
                 Event::Mark(text) => steps.push(Step::Mark(text.to_owned())),
-                Event::Ends { requests: told } if told == requests && left.is_empty() => break,
+                Event::Ends { requests: stated } if stated == requests && left.is_empty() => break,
                 Event::Ends { .. } => return Err(damaged(&"its end is not where it should be")),
             }
         }

@@ -105,8 +105,8 @@ impl Header {
         let geometry: Geometry = config.layout();
         let own = (geometry.blocks(), geometry.pages_per_block(), geometry.page_size().0);
         if (self.blocks, self.pages_per_block, self.page_bytes) != own {
-            let told = format!("{} × {} pages of {} B", self.blocks, self.pages_per_block, self.page_bytes);
-            return refuse("its layout", &told, &format!("{} × {} pages of {} B", own.0, own.1, own.2));
+            let recorded = format!("{} × {} pages of {} B", self.blocks, self.pages_per_block, self.page_bytes);
+            return refuse("its layout", &recorded, &format!("{} × {} pages of {} B", own.0, own.1, own.2));
         }
         Ok(())
     }

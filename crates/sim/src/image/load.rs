@@ -64,7 +64,7 @@ impl Image {
 }
 
 /// What was last kept, in the first bytes of a file. A place that is damaged was being written when the machine failed, which nobody
-/// was told to have been done. None if both are.
+/// was found_pages to have been done. None if both are.
 fn kept_in(bytes: &[u8], sum: u64) -> Option<KeptRecord> {
     let of = |number: u64| {
         let offset = Layout::kept_slot(number);
@@ -89,8 +89,8 @@ struct Reading<'a> {
     torn: Vec<Ppn>,
 }
 
-/// A page that its slot tells of.
-struct Told {
+/// A page that was written, by its slot in the file.
+struct FoundPage {
     page: u32,
     record: PageRecord,
     sum: u64,
@@ -116,16 +116,16 @@ impl Reading<'_> {
             return Err(self.damaged(block, "its erases and the number of its pages"));
         };
         self.epoch = self.epoch.max(filed.epoch);
-        let mut told = self.told(block)?;
-        let newest = told.iter().map(|told| told.record.generation).max().unwrap_or(0);
+        let mut found_pages = self.pages_found(block)?;
+        let newest = found_pages.iter().map(|page| page.record.generation).max().unwrap_or(0);
         if newest > filed.generation && !filed.is_dying {
             return Err(self.damaged(block, "pages that were programmed after an erase that it does not know of"));
         }
         let generation = filed.generation.max(newest);
-        told.retain(|told| told.record.generation == generation);
+        found_pages.retain(|page| page.record.generation == generation);
         let is_filed = generation == filed.generation;
         if is_filed && !filed.is_dying {
-            self.check_count(block, &filed, &told)?;
+            self.check_count(block, &filed, &found_pages)?;
         }
         let mut holds = MediumBlock { pages: Vec::new(), erases: generation, is_retired: filed.is_retired };
         let mut now = BlockRecord { generation, is_retired: filed.is_retired, ..BlockRecord::default() };
@@ -134,7 +134,7 @@ impl Reading<'_> {
             let pages = self.layout.geometry.pages_per_block() as usize;
             holds.pages.resize(pages, (PageState::Torn, Programmed::default()));
         }
-        for Told { page, record, sum } in told {
+        for FoundPage { page, record, sum } in found_pages {
             let must_be_there = is_filed && !filed.is_dying && record.epoch <= filed.epoch;
             let was_whole = record.state == PageState::Programmed;
             let found = self.page(block, page, record, must_be_there)?;
@@ -151,8 +151,8 @@ impl Reading<'_> {
         Ok((Block { filed, now, is_dirty: false }, holds))
     }
 
-    /// What the slots of a block's pages tell.
-    fn told(&mut self, block: BlockId) -> Result<Vec<Told>, ImageError> {
+    /// The pages of a block that their slots hold.
+    fn pages_found(&mut self, block: BlockId) -> Result<Vec<FoundPage>, ImageError> {
         let first = self.layout.geometry.first_page(block);
         let start = self.layout.page_slot(first);
         let bytes = self.layout.slots_of_block();
@@ -163,26 +163,26 @@ impl Reading<'_> {
         }
         let mut slots = vec![0; bytes];
         self.read(&mut slots, start)?;
-        let mut told = Vec::new();
+        let mut found_pages = Vec::new();
         for (page, slot) in (0..).zip(slots.chunks_exact(PAGE_SLOT)) {
             let offset = start + u64::from(page) * PAGE_SLOT as u64;
             match unseal::<PageRecord>(slot, self.place(offset)) {
                 Slot::Empty => {}
                 Slot::Holds(record, sum) => {
                     self.epoch = self.epoch.max(record.epoch);
-                    told.push(Told { page, record, sum });
+                    found_pages.push(FoundPage { page, record, sum });
                 }
                 Slot::Damaged => return Err(self.damaged(block, &format!("page {page}: its spare area"))),
             }
         }
-        Ok(told)
+        Ok(found_pages)
     }
 
     /// Whether the pages that a sync covered are there.
-    fn check_count(&self, block: BlockId, filed: &BlockRecord, told: &[Told]) -> Result<(), ImageError> {
-        let covered = told.iter().filter(|told| told.record.epoch <= filed.epoch);
+    fn check_count(&self, block: BlockId, filed: &BlockRecord, found_pages: &[FoundPage]) -> Result<(), ImageError> {
+        let covered = found_pages.iter().filter(|page| page.record.epoch <= filed.epoch);
         let (pages, digest) =
-            covered.fold((0, 0u64), |(pages, digest), told| (pages + 1, digest.wrapping_add(told.sum)));
+            covered.fold((0, 0u64), |(pages, digest), page| (pages + 1, digest.wrapping_add(page.sum)));
         if (pages, digest) != (filed.pages, filed.digest) {
             let what = format!("found {pages} of the {} spare areas that were written", filed.pages);
             return Err(self.damaged(block, &what));

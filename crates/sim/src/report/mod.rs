@@ -151,6 +151,7 @@ impl Report {
     /// # Panics
     /// Never: a report is plain data.
     #[must_use]
+    #[inline] // cold and large: compiled where it is called, once and small
     pub fn to_value(&self) -> Value {
         serde_json::to_value(self).expect("a report is plain data")
     }
@@ -160,6 +161,7 @@ impl Report {
     /// # Panics
     /// Never: a report is plain data.
     #[must_use]
+    #[inline] // as `to_value`
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("a report is plain data")
     }

@@ -13,6 +13,7 @@ use serde_json::Value;
 /// assert_eq!(schema["$defs"]["Measured"]["properties"]["duration_ns"]["unit"], "ns");
 /// ```
 #[must_use]
+#[inline] // cold and large: compiled where it is called, once and small
 pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with_transform(closed).with_transform(|schema: &mut Schema| with_units(schema, ""));

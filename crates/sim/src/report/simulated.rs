@@ -73,7 +73,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
     let state_digest = state_digest(ssd);
     Report {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        config: serde_json::to_value(ssd.config_in_force()).expect("a configuration is plain data"),
+        config: ssd.config_in_force().to_json(),
         seed: settings.seed.0,
         workload: settings.workload.clone(),
         precondition: Some(precondition(simulation)),

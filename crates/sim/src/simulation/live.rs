@@ -326,8 +326,8 @@ impl LiveRun {
         }
         // Each look goes over all blocks, so the next one waits for a twentieth of the drive.
         self.look_at_trims = trimmed + u64::from(self.ssd().logical_pages()) / 20;
-        let told = warnings::of_served(&self.run).into_iter().find(|warning| warning.code == "trimmed");
-        if let Some(warning) = told {
+        let trims = warnings::of_served(&self.run).into_iter().find(|warning| warning.code == "trimmed");
+        if let Some(warning) = trims {
             self.notes.push(warning.to_string());
             self.look_at_trims = u64::MAX;
         }

@@ -102,10 +102,10 @@ impl SmallDrive {
         let (small, source) = (self.run.ssd(), self.source.as_ref().expect("it was played"));
         let mut filled: Vec<BlockId> = (0..small.flash().geometry().blocks()).map(BlockId).collect();
         filled.sort_by_key(|block| self.erased[block.index()].1);
-        preconditioning.lay_out(copied(small, &filled, source, ssd), popularity, self.told());
+        preconditioning.lay_out(copied(small, &filled, source, ssd), popularity, self.start());
     }
 
-    fn told(&self) -> ScaledStart {
+    fn start(&self) -> ScaledStart {
         ScaledStart {
             refused: None,
             times_smaller: Some(self.scale.times()),

@@ -232,6 +232,24 @@ impl Controller<Ssd> {
         let (config, ignores_flush) = (ssd.config().controller.clone(), ssd.config().recovery.ignores_flush);
         Self { ignores_flush, ..Self::new(&config, seed, ssd) }
     }
+
+    /// As [`Controller::of_drive`], for callers that play on any device: it is compiled once, here.
+    #[must_use]
+    pub fn boxed(ssd: Ssd, seed: Seed) -> Box<dyn ControlledDrive> {
+        Box::new(Self::of_drive(ssd, seed))
+    }
+}
+
+/// A drive behind its controller.
+pub trait ControlledDrive: BlockDevice + Send {
+    /// What the controller counted; none if it is off.
+    fn controller_figures(&self) -> Option<ControllerFigures>;
+}
+
+impl ControlledDrive for Controller<Ssd> {
+    fn controller_figures(&self) -> Option<ControllerFigures> {
+        (!self.config.is_off()).then_some(self.figures)
+    }
 }
 
 impl<A: Arbiter> Controller<Ssd, A> {

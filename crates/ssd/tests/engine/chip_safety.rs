@@ -236,10 +236,14 @@ fn little_ram_never_stops_a_drive() {
 }
 
 /// What was reported, in microseconds: kind, die, page, start and end.
-type Told = (OpKind, u32, Option<u32>, u64, u64);
+type Reported = (OpKind, u32, Option<u32>, u64, u64);
 
 /// Issues lists of operations, runs up to `until`, and answers what was reported and what has begun and not ended.
-fn told(config: &DriveConfig, requests: &[(u64, &[FlashOp])], until: u64) -> (Vec<Told>, Vec<Unfinished>) {
+fn operations_heard(
+    config: &DriveConfig,
+    requests: &[(u64, &[FlashOp])],
+    until: u64,
+) -> (Vec<Reported>, Vec<Unfinished>) {
     let mut engine = Chips::new(config, 0, Seed(1), Vec::<EndedOp>::new());
     for (at, ops) in requests {
         while engine.next_completion(at * 1_000).is_some() {}
@@ -267,7 +271,7 @@ fn the_observer_hears_when_arrays_worked() {
         (Program, 1, Some(49), 400, 600),
         (Erase, 0, Some(0), 300, 900),
     ];
-    assert_eq!(told(&config, &list, 1_000), (all.to_vec(), vec![]));
+    assert_eq!(operations_heard(&config, &list, 1_000), (all.to_vec(), vec![]));
     let (first, second) = (unfinished(Program, 1, 48, 1), unfinished(Program, 1, 49, 1));
     let erased = unfinished(Erase, 0, 0, 0);
     // At 99 the first program has loaded in part; then it runs; at 350 the second loads. The erase is unfinished while it is
@@ -280,7 +284,7 @@ fn the_observer_hears_when_arrays_worked() {
         (500, 2, vec![erased, second]),
         (900, 4, vec![]),
     ] {
-        let (heard, mut found) = told(&config, &list, until);
+        let (heard, mut found) = operations_heard(&config, &list, until);
         found.sort_by_key(|op| expected.iter().position(|other| other == op));
         assert_eq!((heard.len(), found), (reported, expected), "at {until}");
     }
@@ -291,7 +295,7 @@ fn the_observer_hears_when_arrays_worked() {
 fn arrays_work_after_transfers_without_pipelining_too() {
     let config = chip(&["timing.pipelined=false", "timing.die-order=by-class"]);
     let program = [op(Program, 0)];
-    let at = |until| told(&config, &[(0, &program)], until);
+    let at = |until| operations_heard(&config, &[(0, &program)], until);
     assert_eq!(at(99), (vec![], vec![]));
     assert_eq!(at(101), (vec![], vec![unfinished(Program, 0, 0, 1)]));
     assert_eq!(at(301), (vec![(Program, 0, Some(0), 100, 300)], vec![]));
@@ -310,7 +314,7 @@ fn every_page_of_a_unit_is_reported_after_its_last_pass() {
     ]);
     let lines: Vec<FlashOp> = (0..4).map(|page| op(Program, page)).collect();
     let at = |until| {
-        let (heard, mut found) = told(&config, &[(0, &lines)], until);
+        let (heard, mut found) = operations_heard(&config, &[(0, &lines)], until);
         found.sort_by_key(|op| op.ppn);
         (heard, found.iter().map(|op| op.ppn.unwrap().0).collect::<Vec<_>>())
     };
@@ -319,17 +323,17 @@ fn every_page_of_a_unit_is_reported_after_its_last_pass() {
     assert_eq!(at(300), (vec![], vec![0]), "between its passes");
     assert_eq!(at(500), (vec![], vec![0, 2]));
     assert_eq!(at(800), (vec![], vec![0, 2]));
-    let mut told = vec![(Program, 0, Some(0), 720, 920), (Program, 0, Some(1), 720, 920)];
-    assert_eq!(at(1_000), (told.clone(), vec![2]));
-    told.extend([(Program, 0, Some(2), 1_120, 1_320), (Program, 0, Some(3), 1_120, 1_320)]);
-    assert_eq!(at(1_400), (told, vec![]));
+    let mut programs = vec![(Program, 0, Some(0), 720, 920), (Program, 0, Some(1), 720, 920)];
+    assert_eq!(at(1_000), (programs.clone(), vec![2]));
+    programs.extend([(Program, 0, Some(2), 1_120, 1_320), (Program, 0, Some(3), 1_120, 1_320)]);
+    assert_eq!(at(1_400), (programs, vec![]));
     // One line alone: it is never programmed exactly.
-    let (heard, found) = told_of_one_line(&config, &lines[..2]);
+    let (heard, found) = reported_of_one_line(&config, &lines[..2]);
     assert_eq!((heard.len(), found), (0, vec![unfinished(Program, 0, 0, 2)]));
 }
 
-fn told_of_one_line(config: &DriveConfig, line: &[FlashOp]) -> (Vec<Told>, Vec<Unfinished>) {
-    told(config, &[(0, line)], 10_000)
+fn reported_of_one_line(config: &DriveConfig, line: &[FlashOp]) -> (Vec<Reported>, Vec<Unfinished>) {
+    operations_heard(config, &[(0, line)], 10_000)
 }
 
 /// Parity names no page; the class and who waits are those of the operations.

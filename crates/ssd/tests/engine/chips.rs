@@ -104,11 +104,11 @@ pub fn play(config: &DriveConfig, requests: &Requests) -> (Vec<u64>, Chips) {
 }
 
 /// Written a second time.
-fn naive_in_classes(passed_max: u32, dies: usize, others_alike: bool) -> Order {
+fn naive_in_classes(passed_max: u32, dies: usize, others_as_one: bool) -> Order {
     let mut passed = vec![0; dies];
     let rank = move |op: &Operation| match op.class {
         OpClass::HostRead | OpClass::Mapping => 0,
-        OpClass::Cleaning | OpClass::WearLevelling if !others_alike => 2,
+        OpClass::Cleaning | OpClass::WearLevelling if !others_as_one => 2,
         _ => 1,
     };
     Order::By(Box::new(move |die, all: &[&Operation]| {
@@ -153,8 +153,8 @@ fn orders_and_suspensions_agree_with_the_reference_model() {
         let naive = match config.timing.die_order {
             DieOrderName::Fifo => Order::By(Box::new(|_, _| 0)),
             order => {
-                let alike = order == DieOrderName::ReadsFirst;
-                naive_in_classes(config.timing.passed_max, geometry.dies() as usize, alike)
+                let others_as_one = order == DieOrderName::ReadsFirst;
+                naive_in_classes(config.timing.passed_max, geometry.dies() as usize, others_as_one)
             }
         };
         let reference = Reference::new(&config, &requests, naive).run();

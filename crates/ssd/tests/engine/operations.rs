@@ -75,8 +75,8 @@ impl Heard for Vec<EndedOp> {
 struct Played {
     /// The end of each request.
     ends: Vec<u64>,
-    /// By request, entry, copy and kind: what was told, and the time up to which the engine had been run before.
-    told: BTreeMap<(usize, u32, u32, u8), (EndedOp, u64)>,
+    /// By request, entry, copy and kind: what was heard, and the time up to which the engine had been run before.
+    operations: BTreeMap<(usize, u32, u32, u8), (EndedOp, u64)>,
     dies: Vec<u64>,
     channels: Vec<u64>,
 }
@@ -88,8 +88,8 @@ fn play<W: Heard>(mut engine: Parallel<W>, requests: &Requests, geometry: &Geome
     let mut note = |engine: &Parallel<W>, in_slot: &BTreeMap<u32, usize>, now: u64| {
         for op in &engine.observer.heard()[heard..] {
             let request = in_slot[&u32::try_from(op.request).unwrap()];
-            let again = played.told.insert((request, op.entry, op.copy, op.kind as u8), (*op, before));
-            assert_eq!(again, None, "told twice");
+            let again = played.operations.insert((request, op.entry, op.copy, op.kind as u8), (*op, before));
+            assert_eq!(again, None, "heard twice");
         }
         (heard, before) = (engine.observer.heard().len(), now);
     };
@@ -142,15 +142,21 @@ impl Case {
             assert_eq!(played.dies, reference.die_busy, "{what}: dies");
             assert_eq!(played.channels, reference.bus_busy, "{what}: buses");
         }
-        assert_eq!(heard.told.len(), reference.operations.len(), "{what}: operations told");
+        assert_eq!(heard.operations.len(), reference.operations.len(), "{what}: operations heard");
         for op in &reference.operations {
-            let (told, before) = heard.told[&(op.request, op.entry, op.copy, op.kind as u8)];
+            let (operation, before) = heard.operations[&(op.request, op.entry, op.copy, op.kind as u8)];
             let expected = (op.start.unwrap(), op.end.unwrap(), op.die, op.class, op.page);
-            let found = (told.start.0, told.end.0, told.die as usize, told.class, told.ppn.map(|ppn| ppn.0));
-            assert_eq!(found, expected, "{what}: start, end, die, class and page of {told:?}");
+            let found = (
+                operation.start.0,
+                operation.end.0,
+                operation.die as usize,
+                operation.class,
+                operation.ppn.map(|ppn| ppn.0),
+            );
+            assert_eq!(found, expected, "{what}: start, end, die, class and page of {operation:?}");
             // An end was told before the engine was run past it; a bus that takes no time breaks that.
-            let in_time = before < told.end.0 || self.config.timing.bus_rate.0.is_none();
-            assert!(in_time, "{what}: {told:?} was told after the engine had run until {before}");
+            let in_time = before < operation.end.0 || self.config.timing.bus_rate.0.is_none();
+            assert!(in_time, "{what}: {operation:?} was told after the engine had run until {before}");
         }
         reference
     }

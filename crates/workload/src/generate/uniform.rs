@@ -59,18 +59,18 @@ impl Pattern for Anywhere {
         below(&mut self.rng, self.slots) * self.align_sectors
     }
     fn popularity(&self) -> Option<Arc<dyn Popularity>> {
-        Some(Arc::new(Alike { places: self.slots, sectors: self.align_sectors }))
+        Some(Arc::new(EquallyPopular { places: self.slots, sectors: self.align_sectors }))
     }
 }
 
 /// Places that are written equally often.
 #[derive(Debug)]
-struct Alike {
+struct EquallyPopular {
     places: u64,
     sectors: u64,
 }
 
-impl Popularity for Alike {
+impl Popularity for EquallyPopular {
     fn places(&self) -> u64 {
         self.places
     }

@@ -239,11 +239,11 @@ impl Sequence {
         let mut room = Room::default();
         rows.iter().try_for_each(|row| room.take(row)).map_err(|error| damaged(error.to_string()))?;
         let mut found = Sequence::new(fitted, rows);
-        for (name, told, own) in
+        for (name, stated, own) in
             [("blocks", footprint.blocks, found.footprint.blocks), ("pages", footprint.pages, found.footprint.pages)]
         {
-            if told != own {
-                return Err(wrong(&format!("footprint.{name}"), told, &format!("{own}, as its requests use")));
+            if stated != own {
+                return Err(wrong(&format!("footprint.{name}"), stated, &format!("{own}, as its requests use")));
             }
         }
         if !(0.0..=1.0).contains(&footprint.growth) {

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 from flashwright._core import Buffer, Flash, Kinds, MapEntries, PlaneWear, Unit
 
-# The core asks for `_told` here.
-from flashwright.drive.policies.handing import _told as _told
+# The core asks for `_message_of` here.
+from flashwright.drive.policies.handing import _message_of as _message_of
 from flashwright.drive.policies.handing import (
     details_of,
     expect_policies,

@@ -154,7 +154,7 @@ def _object(made: type[Policy], text: str, path: Path) -> Policy:
     try:
         return made(*given, **named)
     except Exception as error:
-        raise PolicyError(f"{path}: {text}: {_told(error)}") from error
+        raise PolicyError(f"{path}: {text}: {_message_of(error)}") from error
 
 
 def _module(path: Path) -> ModuleType:
@@ -173,7 +173,7 @@ def _module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise PolicyError(f"{path}: {_told(error)}") from error
+        raise PolicyError(f"{path}: {_message_of(error)}") from error
     return module
 
 
@@ -556,7 +556,7 @@ def _source(made: type) -> tuple[str | None, str | None]:
 _LIBRARIES = ("site-packages", "<frozen", str(Path(__file__).parents[2]))
 
 
-def _told(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     """What was raised, and where in the user's file, in a line."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARIES)]

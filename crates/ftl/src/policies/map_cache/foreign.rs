@@ -19,8 +19,8 @@ pub trait MakeMapCache {
 
 /// How a policy chooses.
 pub enum Replacing {
-    /// By itself, told of each entry.
-    Told(Box<dyn ReplaceEntries>),
+    /// By itself, from what it keeps of each entry.
+    Following(Box<dyn ReplaceEntries>),
     /// By rating all entries, of which so many leave; 0 for a share of the cache.
     Score(Box<dyn ScoreEntries>, u32),
 }
@@ -48,9 +48,9 @@ impl Clone for Box<dyn ReplaceEntries> {
     }
 }
 
-/// A policy that is told, and what it must not get wrong.
+/// A policy that follows each entry, and what it must not get wrong.
 #[derive(Clone, Debug)]
-struct Told {
+struct Following {
     policy: Box<dyn ReplaceEntries>,
     /// By slot, whether it has an entry.
     held: Vec<bool>,
@@ -58,7 +58,7 @@ struct Told {
     next: Option<u32>,
 }
 
-impl Told {
+impl Following {
     fn next(&mut self) -> Result<u32, String> {
         if let Some(next) = self.next {
             return Ok(next);
@@ -79,7 +79,7 @@ impl Told {
 
 #[derive(Clone, Debug)]
 enum Chooses {
-    Told(Told),
+    Following(Following),
     Scored(Scored),
 }
 
@@ -95,21 +95,21 @@ pub struct ForeignMapCache {
 impl ForeignMapCache {
     pub(crate) fn new(maker: &dyn MakeMapCache, context: MapCacheContext, rng: Rng, fault: FaultCell) -> Self {
         let chooses = match maker.make(context, rng) {
-            Replacing::Told(policy) => {
+            Replacing::Following(policy) => {
                 let held = vec![false; context.entries as usize];
-                Chooses::Told(Told { policy, held, next: None })
+                Chooses::Following(Following { policy, held, next: None })
             }
             Replacing::Score(policy, batch) => Chooses::Scored(Scored::new(policy, context.entries, batch)),
         };
         Self { chooses, entries: 0, name: maker.name().into(), fault }
     }
 
-    /// Tells a policy that is told.
+    /// Hands an event to a policy that follows each entry.
     fn tell(&mut self, tell: impl FnOnce(&mut dyn ReplaceEntries) -> Result<(), String>) {
-        let Chooses::Told(told) = &mut self.chooses else { return };
-        told.next = None;
+        let Chooses::Following(policy) = &mut self.chooses else { return };
+        policy.next = None;
         if self.fault.get().is_none()
-            && let Err(what) = tell(&mut *told.policy)
+            && let Err(what) = tell(&mut *policy.policy)
         {
             self.fault.set(format!("{}: {what}", self.name));
         }
@@ -120,11 +120,11 @@ impl ForeignMapCache {
         self.entries += 1;
         match &mut self.chooses {
             Chooses::Scored(scored) => scored.loaded(slot, page),
-            Chooses::Told(told) => {
-                if told.held.len() <= slot as usize {
-                    told.held.resize(slot as usize + 1, false);
+            Chooses::Following(policy) => {
+                if policy.held.len() <= slot as usize {
+                    policy.held.resize(slot as usize + 1, false);
                 }
-                told.held[slot as usize] = true;
+                policy.held[slot as usize] = true;
                 self.tell(|policy| policy.loaded(slot, page));
             }
         }
@@ -134,7 +134,7 @@ impl ForeignMapCache {
     pub(super) fn touched(&mut self, slot: u32) {
         match &mut self.chooses {
             Chooses::Scored(scored) => scored.used(slot),
-            Chooses::Told(_) => self.tell(|policy| policy.used(slot)),
+            Chooses::Following(_) => self.tell(|policy| policy.used(slot)),
         }
     }
 
@@ -143,8 +143,8 @@ impl ForeignMapCache {
         self.entries -= 1;
         match &mut self.chooses {
             Chooses::Scored(scored) => scored.left(slot),
-            Chooses::Told(told) => {
-                told.held[slot as usize] = false;
+            Chooses::Following(policy) => {
+                policy.held[slot as usize] = false;
                 self.tell(|policy| policy.left(slot));
             }
         }
@@ -158,7 +158,7 @@ impl ForeignMapCache {
         }
         if self.fault.get().is_none() {
             let next = match &mut self.chooses {
-                Chooses::Told(told) => told.next(),
+                Chooses::Following(policy) => policy.next(),
                 Chooses::Scored(scored) => scored.next(is_dirty),
             };
             match next {
@@ -167,7 +167,7 @@ impl ForeignMapCache {
             }
         }
         match &self.chooses {
-            Chooses::Told(told) => told.next.or_else(|| told.any()),
+            Chooses::Following(policy) => policy.next.or_else(|| policy.any()),
             Chooses::Scored(scored) => scored.any(),
         }
     }

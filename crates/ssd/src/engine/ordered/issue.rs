@@ -95,7 +95,7 @@ impl Ordered {
         let (first, to) = (&ops[0], &ops[1]);
         let (from_block, to_block) = (geometry.block_of(first.ppn), geometry.block_of(to.ppn));
         let joins_earlier = joinable.is_some_and(|earlier| joins(first, &earlier.op));
-        if !self.reads_alike
+        if !self.reads_take_one_time
             || joins_earlier
             || from_block == to_block
             || geometry.die_of(first.ppn) != geometry.die_of(to.ppn)

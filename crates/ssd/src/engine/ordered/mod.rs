@@ -186,8 +186,8 @@ pub struct Ordered {
     bits: u32,
     pages_per_block: Divisor,
     /// Whether all pages take the same time to read, so that runs need not know which pages they read; and also to program.
-    reads_alike: bool,
-    all_alike: bool,
+    reads_take_one_time: bool,
+    all_take_one_time: bool,
     /// Whether a die may decide while nothing happens: it suspends, or the firmware holds it.
     may_look: bool,
     /// Time between the last command of a request and its end.
@@ -251,16 +251,16 @@ impl Ordered {
         let (layout, times) = (config.layout(), config.flash_times().chips);
         let (blocks, dies, channels) = (layout.blocks() as usize, layout.dies() as usize, layout.channels() as usize);
         let bits = config.geometry.bits_per_cell;
-        let alike = |times: &[u64]| times[..bits as usize].iter().all(|time| *time == times[0]);
-        let (reads_alike, programs_alike) = (alike(&times.read), alike(&times.program));
+        let is_one_time = |times: &[u64]| times[..bits as usize].iter().all(|time| *time == times[0]);
+        let (reads_take_one_time, programs_take_one_time) = (is_one_time(&times.read), is_one_time(&times.program));
         Self {
             order: Order::new(config, dies),
             passed_max: config.timing.passed_max,
             begins: Self::begins(&times),
             bits,
             pages_per_block: Divisor::new(layout.pages_per_block()),
-            reads_alike,
-            all_alike: reads_alike && programs_alike,
+            reads_take_one_time,
+            all_take_one_time: reads_take_one_time && programs_take_one_time,
             may_look: times.suspends_erases || times.trim_rate.0.is_some(),
             times,
             latency,

@@ -130,7 +130,7 @@ impl Ordered {
                 self.let_go_at_start(id, now);
             }
         }
-        let of_cell = if self.all_alike { 0 } else { self.pages_per_block.remainder(page) % self.bits };
+        let of_cell = if self.all_take_one_time { 0 } else { self.pages_per_block.remainder(page) % self.bits };
         let begin = &self.begins[kind as usize][of_cell as usize];
         let state = &mut self.dies[die];
         (state.main, state.part) = (id, part);

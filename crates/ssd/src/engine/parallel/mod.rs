@@ -61,8 +61,8 @@ pub struct Parallel<W = ()> {
     cells: Cells,
     done: Done,
     sequence: u64,
-    /// By die, when the last part of a run ended that was told; empty unless someone listens.
-    told: Vec<u64>,
+    /// By die, when the last part of a run ended that the observer heard of; empty unless someone listens.
+    heard_until: Vec<u64>,
     /// What hears of ends.
     pub observer: W,
 }
@@ -86,7 +86,7 @@ impl<W: Observer> Parallel<W> {
             cells: Cells::default(),
             done: Done::new(),
             sequence: 0,
-            told: if observer.listens() { vec![0; dies] } else { Vec::new() },
+            heard_until: if observer.listens() { vec![0; dies] } else { Vec::new() },
             observer,
         }
     }
@@ -330,7 +330,7 @@ impl<W: Observer> Parallel<W> {
                 // A copy that has ended is no longer among those left.
                 let copy = state.current.left - want.left + u32::from(kind == OpKind::Read);
                 let sequence = self.slots[state.current.slot as usize].sequence;
-                let start = std::mem::replace(&mut self.told[die], end).max(state.started);
+                let start = std::mem::replace(&mut self.heard_until[die], end).max(state.started);
                 self.observer.ended(state.current.ended(sequence, copy, kind, die, start, end));
             }
             want.phase = phase.next;
@@ -371,7 +371,7 @@ impl<W: Observer> Parallel<W> {
         state.free_at = end;
         if self.observer.listens() {
             let (copy, kind, start) = match entry.what.kind() {
-                COPY => (entry.left, OpKind::Program, self.told[die]),
+                COPY => (entry.left, OpKind::Program, self.heard_until[die]),
                 kind => (0, KINDS[usize::from(kind)], self.dies[die].started),
             };
             let sequence = self.slots[entry.slot as usize].sequence;
