@@ -347,6 +347,11 @@ fn groups_that_the_drive_can_not_have_are_refused() {
     for scheme in SchemeName::those(|scheme| !scheme.has_sets() && !scheme.writes_in_order()) {
         let said = refusal(&["placement.fdp.groups=2", &format!("ftl.scheme={scheme}")]);
         assert!(said.contains("takes only 1; groups of dies work with page"), "{said}");
+        if scheme != "dftl" {
+            let said = refusal(&[&format!("ftl.scheme={scheme}")]);
+            assert!(said.contains("placement.policy: found \"fdp\", but ftl.scheme"), "{said}");
+            assert!(said.contains("asks no placement policy; handles work with page, dftl"), "{said}");
+        }
     }
     // Another policy has no groups.
     assert!(drive(&["placement.fdp.groups=2", "placement.policy=single", "placement.sets=2"]).is_ok());
