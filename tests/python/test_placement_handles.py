@@ -10,8 +10,6 @@ from conftest import Cli
 from flashwright import Ssd
 
 SMALL = {"geometry.blocks-per-plane": 128, "capacity.utilization": 0.75, "placement.policy": "fdp"}
-
-
 BY_GROUP = ("pages_written", "pages_programmed", "pages_moved", "erases")
 
 
@@ -50,9 +48,10 @@ def test_groups_count_by_handle_and_no_write_fails() -> None:
         handles, programs = found.json["handles"], found.json["flash"]["programs"]
         assert sum(handle["pages_written"] for handle in handles) == programs["host"]
         assert sum(handle["pages_moved"] for handle in handles) == programs["gc"]
-        sums = {key: sum(group[key] for group in found.json["groups"]) for key in BY_GROUP}
+        groups: list[dict[str, Any]] = [dict(group) for group in found.json["groups"]]
+        sums = [sum(group[key] for group in groups) for key in BY_GROUP]
         erases = found.json["flash"]["erases"]["total"]
-        assert list(sums.values()) == [programs["host"], programs["total"], programs["gc"], erases]
+        assert sums == [programs["host"], programs["total"], programs["gc"], erases]
         for number, group in enumerate(found.json["groups"]):
             assert group["group"] == number and 0 < group["units_free"] < group["units"] == 512
             amplification = group["pages_programmed"] / group["pages_written"]
@@ -92,10 +91,10 @@ def test_the_table_says_who_paid_for_whom(command: Cli) -> None:
 
 
 def test_the_table_says_what_each_group_did(command: Cli) -> None:
-    settings = {**SMALL, "placement.fdp.groups": 2}
+    pairs = {**SMALL, "placement.fdp.groups": 2}.items()
     said = command(
         "simulate", "default", "--workload", "uniform:write=1", "--requests", "20000",
-        "--precondition", "sequential", *(part for pair in settings.items() for part in ("--set", f"{pair[0]}={pair[1]}")),
+        "--precondition", "sequential", *(part for pair in pairs for part in ("--set", f"{pair[0]}={pair[1]}")),
     )  # fmt: skip
     assert said.status == 0, said.err
     lines = [line for line in said.out.splitlines() if line.startswith("group ")]

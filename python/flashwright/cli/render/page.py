@@ -384,7 +384,9 @@ def _groups(groups: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
         line = f"{units.count(group['pages_written'])} pages written"
         if (amplification := group["write_amplification"]) is not None:
             line += f", {units.number(amplification)} programmed for each"
-        line += f"; {units.count(group['pages_moved'])} moved, {units.count(group['erases'])} erases"
+        line += (
+            f"; {units.count(group['pages_moved'])} moved, {units.count(group['erases'])} erases"
+        )
         free = f"{units.count(group['units_free'])} of {units.count(group['units'])} units free"
         yield f"group {group['group']}", f"{line}; {free}"
 
