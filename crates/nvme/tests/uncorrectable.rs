@@ -26,6 +26,11 @@ impl Media for Drive {
     }
 }
 
+/// A command: opcode, namespace, dwords 10 to 13.
+type Asked = (u8, u32, [u32; 4]);
+/// What is asked, the command, the bytes that it may return, and the status by type and code.
+type Row = (&'static str, Asked, usize, (u8, u8));
+
 struct Host {
     subsystem: Subsystem,
     drive: Drive,
@@ -72,7 +77,7 @@ impl Host {
     }
 
     /// A command: opcode, namespace, dwords 10 to 13; data for it, and the bytes that it may return.
-    fn ask(&mut self, queue: u16, asked: (u8, u32, [u32; 4]), data: &[u8], wants: usize) -> Result<Outcome, Status> {
+    fn ask(&mut self, queue: u16, asked: Asked, data: &[u8], wants: usize) -> Result<Outcome, Status> {
         let (opcode, nsid, dwords) = asked;
         let mut bytes = [0; 64];
         bytes[0] = opcode;
@@ -82,14 +87,14 @@ impl Host {
         self.subsystem.execute(Place { controller: 1, queue }, &Sqe(bytes), data, &mut self.drive)
     }
 
-    fn done(&mut self, queue: u16, asked: (u8, u32, [u32; 4]), data: &[u8], wants: usize) -> Vec<u8> {
+    fn done(&mut self, queue: u16, asked: Asked, data: &[u8], wants: usize) -> Vec<u8> {
         match self.ask(queue, asked, data, wants) {
             Ok(Outcome::Done(_, data)) => data,
             other => panic!("{asked:x?}: {other:?}"),
         }
     }
 
-    fn status(&mut self, asked: (u8, u32, [u32; 4]), data: &[u8], wants: usize) -> (u8, u8) {
+    fn status(&mut self, asked: Asked, data: &[u8], wants: usize) -> (u8, u8) {
         self.ask(1, asked, data, wants).err().unwrap_or(Status::SUCCESS).parts()
     }
 
@@ -277,7 +282,7 @@ fn what_breaks_a_rule_has_the_status_of_the_specification() {
     let mut host = Host::with_two_namespaces();
     let end = low(16 * MIB / 512);
     let list = |first: u32, dwords: u32, action: u32| [first, 0, dwords - 1, action << 24];
-    let rows: [(&str, (u8, u32, [u32; 4]), usize, (u8, u8)); 17] = [
+    let rows: [Row; 17] = [
         ("blocks up to the end", (0x04, 1, [end - 1, 0, 0, 0]), 0, (0, 0)),
         ("blocks beyond it", (0x04, 1, [end - 1, 0, 1, 0]), 0, (0, 0x80)),
         ("all namespaces", (0x04, u32::MAX, [0; 4]), 0, (0, 0x0b)),
