@@ -10,6 +10,7 @@ from conftest import Cli
 from flashwright import Ssd
 
 SMALL = {"geometry.blocks-per-plane": 128, "capacity.utilization": 0.75, "placement.policy": "fdp"}
+BY_GROUP = ("pages_written", "pages_programmed", "pages_moved", "erases")
 
 
 def played(load: str, settings: dict[str, object] | None = None) -> Any:
@@ -47,6 +48,14 @@ def test_groups_count_by_handle_and_no_write_fails() -> None:
         handles, programs = found.json["handles"], found.json["flash"]["programs"]
         assert sum(handle["pages_written"] for handle in handles) == programs["host"]
         assert sum(handle["pages_moved"] for handle in handles) == programs["gc"]
+        groups: list[dict[str, Any]] = [dict(group) for group in found.json["groups"]]
+        sums = [sum(group[key] for group in groups) for key in BY_GROUP]
+        erases = found.json["flash"]["erases"]["total"]
+        assert sums == [programs["host"], programs["total"], programs["gc"], erases]
+        for number, group in enumerate(found.json["groups"]):
+            assert group["group"] == number and 0 < group["units_free"] < group["units"] == 512
+            amplification = group["pages_programmed"] / group["pages_written"]
+            assert group["write_amplification"] == pytest.approx(amplification)
     assert [handle["pages_written"] > 0 for handle in shared.json["handles"]] == [False, True]
     assert run.json["write_amplification"] < 4, (
         "a group that is full has spare space as the whole drive has"
@@ -54,7 +63,9 @@ def test_groups_count_by_handle_and_no_write_fails() -> None:
 
 
 def test_other_policies_have_no_handles() -> None:
-    assert played("uniform", {"placement.policy": "single"}).json["handles"] == []
+    found = played("uniform", {"placement.policy": "single"}).json
+    assert found["handles"] == found["groups"] == []
+    assert played("uniform").json["groups"] == [], "one group is the drive"
 
 
 def test_a_load_without_handles_is_told() -> None:
@@ -76,3 +87,17 @@ def test_the_table_says_who_paid_for_whom(command: Cli) -> None:
     lines = [line for line in said.out.splitlines() if line.startswith("handle ")]
     assert len(lines) == 3  # the fill left pages of handle 0
     assert "programmed for each" in lines[2] and "for writes of 2" in said.out
+    assert not any(line.startswith("group ") for line in said.out.splitlines())
+
+
+def test_the_table_says_what_each_group_did(command: Cli) -> None:
+    pairs = {**SMALL, "placement.fdp.groups": 2}.items()
+    said = command(
+        "simulate", "default", "--workload", "uniform:write=1", "--requests", "20000",
+        "--precondition", "sequential", *(part for pair in pairs for part in ("--set", f"{pair[0]}={pair[1]}")),
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    lines = [line for line in said.out.splitlines() if line.startswith("group ")]
+    assert len(lines) == 2
+    assert all("programmed for each" in line and "erases" in line for line in lines)
+    assert said.out.count("of 512 units free") == 2

@@ -5,6 +5,7 @@ use crate::schema::{Config, GeometryConfig};
 use crate::values::Rate;
 use flashwright_block::registry::text_schema;
 use flashwright_block::{Bytes, Nanos};
+use flashwright_ftl::AllocationOrder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::fmt;
@@ -327,6 +328,16 @@ impl Config {
                 g.bits_per_cell
             ),
         );
+        let (order, plain_order) = (self.placement.order, AllocationOrder::default());
+        problems.unless(
+            g.superblock != Superblock::Drive || order == plain_order,
+            "placement.order",
+            order,
+            &format!(
+                "{plain_order}, the default, with geometry.superblock = \"drive\": its blocks span all dies, so that no planes take turns, and \
+                 reclaim groups get their dies over channels first"
+            ),
+        );
         let groups = self.placement.groups();
         let dies = g.dies() / g.cluster_channels.max(1) / g.cluster_dies.max(1);
         problems.unless(
@@ -411,6 +422,10 @@ mod tests {
             (&["chips.read-times=40 us, 60 us"], "chips.read-times: found 2 times, expected 1, one for each page"),
             (&["chips.programming=one-shot"], "expected geometry.bits-per-cell of 2 or more"),
             (&["geometry.parity-dies=3", "geometry.superblock=drive"], "a divisor of 8 dies"),
+            (
+                &["geometry.superblock=drive", "placement.order=WDCP", "chips.write-ram=1 MiB"],
+                "placement.order: found WDCP, expected CWDP, the default, with geometry.superblock = \"drive\": its blocks span all dies",
+            ),
             (&["geometry.superblock=drive", "geometry.pages-per-block=60000"], "at most 65,535"),
             (
                 &["geometry.superblock=drive", "geometry.channels=65536", "geometry.dies-per-channel=65537"],

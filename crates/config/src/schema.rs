@@ -80,7 +80,7 @@ pub struct GeometryConfig {
     /// Dies on each channel.
     #[schemars(range(min = 1, max = 64))]
     pub dies_per_channel: u32,
-    /// Dies that share a package (a way); divides `dies-per-channel`. Only the allocation order depends on it.
+    /// Dies that share a package (a way); divides `dies-per-channel`. Only `placement.order` depends on it.
     #[schemars(range(min = 1, max = 64))]
     pub dies_per_way: u32,
     /// Planes in each die.

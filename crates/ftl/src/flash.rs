@@ -1,6 +1,7 @@
 //! The only access to the chip: legality, validity, counters by cause, the log of operations, and page contents.
 
 use crate::contents::{Contents, Keeps, Logged};
+use crate::groups::CountsByGroup;
 use crate::owners::{OwnerCounts, Owners};
 use crate::page_data::PageData;
 use crate::stamps::Stamps;
@@ -83,7 +84,9 @@ pub struct Flash {
     pub(crate) contents: Option<Box<Contents>>,
     /// Who owns the logical pages, if anybody asked.
     owners: Option<Box<Owners>>,
-    /// Whether contents or owners need to know of writes and programs: one test for both.
+    /// What each reclaim group did, if there are several.
+    groups: Option<Box<CountsByGroup>>,
+    /// Whether contents, owners or groups need to know of writes and programs: one test for all.
     is_watched: bool,
 }
 
@@ -110,6 +113,7 @@ impl Flash {
         Self {
             is_watched: false,
             owners: None,
+            groups: None,
             valid: Vec::new(),
             pages_valid: vec![0; blocks as usize],
             streams: vec![0; blocks as usize],
@@ -182,6 +186,22 @@ impl Flash {
     #[must_use]
     pub fn owner_counts(&self) -> &[OwnerCounts] {
         self.owners.as_ref().map_or(&[], |owners| owners.counts())
+    }
+    /// The planes belong to these reclaim groups, and from now on programs and erases are counted by group. Goes on counting if they
+    /// were counted before.
+    pub(crate) fn count_by_group(&mut self, of_plane: Vec<u16>) {
+        self.groups.get_or_insert_with(|| Box::new(CountsByGroup::new(of_plane)));
+        self.is_watched = true;
+    }
+    /// Programs and erases of each reclaim group so far; empty unless there are several.
+    #[must_use]
+    pub fn group_counters(&self) -> &[Counters] {
+        self.groups.as_ref().map_or(&[], |groups| groups.counters())
+    }
+    /// The reclaim group of `block`; 0 unless there are several.
+    #[must_use]
+    pub fn group_of(&self, block: BlockId) -> u16 {
+        self.groups.as_ref().map_or(0, |groups| groups.of(self.geometry().plane_of(block)))
     }
     /// Whether `ppn` holds the current copy of its logical page.
     #[inline(always)]
@@ -427,6 +447,7 @@ impl Flash {
     #[inline(never)] // drives that are not watched must not pay for it
     fn watch_program(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause) {
         self.keep_programmed(ppn, lpn, cause);
+        self.count_in_group(self.geometry().block_of(ppn), OpKind::Program, cause, 1);
         if let Some(owners) = &mut self.owners {
             match cause {
                 Cause::Host => owners.host_programs(lpn),
@@ -434,6 +455,18 @@ impl Flash {
                 Cause::Translation | Cause::GcTranslation => {}
             }
         }
+    }
+
+    fn count_in_group(&mut self, block: BlockId, kind: OpKind, cause: Cause, operations: u64) {
+        if let Some(groups) = &mut self.groups {
+            groups.add(self.nand.geometry().plane_of(block), kind, cause, operations);
+        }
+    }
+
+    /// Counts an operation on a block, where no speed is needed.
+    pub(crate) fn count(&mut self, block: BlockId, kind: OpKind, cause: Cause) {
+        self.counters.add(kind, cause, 1);
+        self.count_in_group(block, kind, cause, 1);
     }
 
     fn keep_programmed(&mut self, ppn: Ppn, lpn: Lpn, cause: Cause) {
@@ -493,7 +526,9 @@ impl Flash {
 
     #[inline(never)] // drives that are not watched must not pay for it
     fn watch_copies(&mut self, from: &[u32], lpns: &[u32], to: Ppn, cause: Cause) {
-        let logged = self.logged(self.geometry().block_of(to), cause);
+        let block = self.geometry().block_of(to);
+        self.count_in_group(block, OpKind::Program, cause, lpns.len() as u64);
+        let logged = self.logged(block, cause);
         if let Some(contents) = &mut self.contents {
             contents.copied(from, lpns, to, logged);
         }
@@ -557,7 +592,7 @@ impl Flash {
         }
         self.counters.pages_used_at_erase += u64::from(self.nand.pages_programmed(block));
         self.nand.erase(block);
-        self.counters.add(OpKind::Erase, cause, 1);
+        self.count(block, OpKind::Erase, cause);
         self.note(self.geometry().first_page(block), OpKind::Erase, cause);
         let mark = self.mark();
         if let Some(contents) = &mut self.contents {
@@ -662,11 +697,6 @@ impl Flash {
         let Awaited { read, cause, .. } = self.host_awaits[at];
         self.next_waits_for_mark(read);
         cause
-    }
-
-    /// For the journal, whose pages no scheme knows.
-    pub(crate) fn counters_mut(&mut self) -> &mut Counters {
-        &mut self.counters
     }
 
     /// No page is valid any more.
@@ -808,6 +838,15 @@ impl Flash {
         }
         if !self.counters.is_consistent() {
             violations.push(Violation("operations by cause do not add up to the totals".to_owned()));
+        }
+        for kind in [OpKind::Program, OpKind::Erase] {
+            let by_group: u64 = self.group_counters().iter().map(|group| group.total(kind)).sum();
+            if self.groups.is_some() && by_group != self.counters.total(kind) {
+                violations.push(Violation(format!(
+                    "{kind:?}: {} operations, the groups count {by_group}",
+                    self.counters.total(kind)
+                )));
+            }
         }
     }
 }

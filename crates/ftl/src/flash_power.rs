@@ -128,7 +128,7 @@ impl Flash {
     /// Erases a block that is set apart; the next operation waits for it.
     pub(crate) fn erase_set_apart(&mut self, block: BlockId) {
         self.nand.erase(block);
-        self.counters_mut().add(OpKind::Erase, Cause::Translation, 1);
+        self.count(block, OpKind::Erase, Cause::Translation);
         let first = self.geometry().first_page(block);
         self.note(first, OpKind::Erase, Cause::Translation);
         let mark = self.mark();
@@ -151,7 +151,7 @@ impl Flash {
     /// Programs a page of a block that is set apart, and returns its mark in the log.
     pub(crate) fn program_set_apart(&mut self, ppn: Ppn) -> u32 {
         self.nand.program(ppn, crate::durable::SYSTEM);
-        self.counters_mut().add(OpKind::Program, Cause::Translation, 1);
+        self.count(self.geometry().block_of(ppn), OpKind::Program, Cause::Translation);
         self.note(ppn, OpKind::Program, Cause::Translation);
         self.mark()
     }

@@ -8,10 +8,10 @@
 //! So no group ever holds more than it was built for, and cleaning finds as much room in it as on a drive of one group, whatever
 //! hosts name.
 
-use crate::Flash;
 use crate::plane::Plane;
 use crate::policies::placement::Named;
-use flashwright_nand::{Lpn, Ppn};
+use crate::{Cause, Counters, Flash, OpKind};
+use flashwright_nand::{Lpn, PlaneId, Ppn};
 use serde::{Deserialize, Serialize};
 
 /// A page that is written, for the choice of its plane.
@@ -29,8 +29,6 @@ pub(crate) struct Written<'a> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Groups {
     named: Named,
-    /// By plane, its group.
-    of_plane: Vec<u16>,
     /// Logical pages of a group.
     part: u32,
     /// By group, the room that it has when it holds so many pages.
@@ -42,15 +40,19 @@ pub(crate) struct Groups {
 impl Groups {
     /// Those of planes, given in the order of turns, each of so many logical pages.
     pub fn new(named: Named, part: u32, planes: &[Plane], order: &[u32], flash: &Flash) -> Self {
-        let per_group = order.len() / usize::from(named.groups());
-        let mut of_plane = vec![0; order.len()];
-        for (planes, group) in order.chunks(per_group).zip(0..) {
-            planes.iter().for_each(|plane| of_plane[*plane as usize] = group);
-        }
         let none = vec![0; named.groups().into()];
-        let mut made = Self { named, of_plane, part, least_room: none.clone(), takes: none };
+        let mut made = Self { named, part, least_room: none.clone(), takes: none };
         made.begin(planes, order, flash);
         made
+    }
+
+    /// By plane, its group.
+    pub fn of_planes(&self, order: &[u32]) -> Vec<u16> {
+        let mut of_plane = vec![0; order.len()];
+        for (planes, group) in order.chunks(order.len() / self.takes.len()).zip(0..) {
+            planes.iter().for_each(|plane| of_plane[*plane as usize] = group);
+        }
+        of_plane
     }
 
     /// Looks at what each group holds, and at its room.
@@ -63,12 +65,6 @@ impl Groups {
         self.takes.fill(0);
     }
 
-    /// The group of a page of the flash.
-    pub fn of_page(&self, ppn: Ppn, flash: &Flash) -> u16 {
-        let geometry = flash.geometry();
-        self.of_plane[geometry.plane_of(geometry.block_of(ppn)).index()]
-    }
-
     /// The group that takes a page.
     pub fn choose(&mut self, page: Written<'_>, planes: &[Plane], order: &[u32]) -> usize {
         let named = usize::from(self.named.of_stream(page.named).0);
@@ -79,7 +75,7 @@ impl Groups {
             self.takes[named] -= 1;
             return named;
         }
-        let holder = page.old.map(|old| usize::from(self.of_page(old, page.flash)));
+        let holder = page.old.map(|old| usize::from(page.flash.group_of(page.flash.geometry().block_of(old))));
         if holder == Some(named) {
             return named;
         }
@@ -97,5 +93,40 @@ impl Groups {
         let per_group = order.len() / self.least_room.len();
         let mine = &order[group * per_group..(group + 1) * per_group];
         mine.iter().map(|plane| planes[*plane as usize].room).sum::<i64>() - self.least_room[group]
+    }
+}
+
+/// What each group did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CountsByGroup {
+    /// By plane, its group.
+    of_plane: Vec<u16>,
+    /// By group, its programs and erases.
+    counters: Vec<Counters>,
+}
+
+impl CountsByGroup {
+    /// Nothing yet; every group has a plane.
+    pub fn new(of_plane: Vec<u16>) -> Self {
+        let groups = of_plane.iter().max().map_or(0, |last| usize::from(*last) + 1);
+        Self { of_plane, counters: vec![Counters::default(); groups] }
+    }
+
+    /// The group of a plane.
+    #[inline]
+    pub fn of(&self, plane: PlaneId) -> u16 {
+        self.of_plane[plane.index()]
+    }
+
+    /// Counts operations of a plane.
+    #[inline]
+    pub fn add(&mut self, plane: PlaneId, kind: OpKind, cause: Cause, operations: u64) {
+        let group = self.of(plane);
+        self.counters[usize::from(group)].add(kind, cause, operations);
+    }
+
+    /// By group.
+    pub fn counters(&self) -> &[Counters] {
+        &self.counters
     }
 }

@@ -240,9 +240,9 @@ impl Planes {
         }
     }
 
-    /// The reclaim group of a page of the flash.
-    pub fn group_of(&self, ppn: Ppn, flash: &Flash) -> u16 {
-        self.groups.as_ref().map_or(0, |groups| groups.of_page(ppn, flash))
+    /// By plane, its reclaim group, if there are several.
+    pub fn groups_of_planes(&self) -> Option<Vec<u16>> {
+        self.groups.as_ref().map(|groups| groups.of_planes(&self.order))
     }
 
     /// The first plane from `mine` on that misses no turn. A missed turn counts in its round, so that frontiers stay in step. After the last

@@ -90,9 +90,11 @@ impl Default for GcSettings {
 pub struct PlacementConfig {
     /// Policy that chooses the frontier of a page.
     pub policy: PlacementName,
-    /// How the plane of a page is chosen.
+    /// How the plane of a page is chosen. Without effect with `geometry.superblock = "drive"`, which leaves one plane to choose, or one in each
+    /// reclaim group.
     pub allocation: Allocation,
-    /// The order in which planes take turns.
+    /// The order in which planes take turns. Must be the default with `geometry.superblock = "drive"`, whose blocks span all dies, or those of a
+    /// reclaim group.
     pub order: AllocationOrder,
     /// Number of NVM sets: the logical space is so many equal parts, in order, and each is on dies of its own, which cleaning never
     /// leaves. Dies are dealt in the order of turns, so that sets share channels under `CWDP` and have their own under `WDCP`.

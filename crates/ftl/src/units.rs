@@ -43,11 +43,6 @@ impl Scheme {
         Some((&mut planes.all[at], handle.into()))
     }
 
-    /// The reclaim group of a page of the flash, if pages are placed by handle.
-    pub fn group_of(&mut self, ppn: Ppn, flash: &Flash) -> u16 {
-        self.by_handle().map_or(0, |(planes, _)| planes.group_of(ppn, flash))
-    }
-
     /// The policy of a drive whose handles have one unit each in a group; none of any other drive.
     pub fn handles(&mut self) -> Option<&mut Fdp> {
         self.by_handle().map(|(_, fdp)| fdp)

@@ -10,6 +10,7 @@
 
 use crate::commands::{Io, Op, Outcome};
 use crate::wire::{Sqe, Status};
+use std::collections::VecDeque;
 
 /// What the drive is asked for a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +89,8 @@ enum Then {
 #[derive(Debug)]
 pub(crate) struct Flight<T> {
     pub sqe: Sqe,
+    /// Requests of it, as long as any of them may be one that has not begun.
+    pieces: u32,
     /// Requests that have not ended.
     left: u32,
     status: Status,
@@ -168,7 +171,7 @@ impl<T> Flights<T> {
     }
 
     fn add(&mut self, sqe: &Sqe, left: u32, gathers: Option<Box<Gathers>>, with: T) -> u32 {
-        let flight = Flight { sqe: *sqe, left, status: Status::SUCCESS, result: 0, gathers, with };
+        let flight = Flight { sqe: *sqe, pieces: left, left, status: Status::SUCCESS, result: 0, gathers, with };
         if let Some(at) = self.free.pop() {
             self.slots[at as usize] = Some(flight);
             return at;
@@ -185,6 +188,28 @@ impl<T> Flights<T> {
     /// All that have not ended.
     pub fn all(&self) -> impl Iterator<Item = &Flight<T>> {
         self.slots.iter().flatten()
+    }
+
+    /// A command that has not ended and is the one that is looked for.
+    pub fn find(&self, is_it: impl Fn(&Flight<T>) -> bool) -> Option<u32> {
+        let found = self.slots.iter().position(|slot| slot.as_ref().is_some_and(&is_it))?;
+        u32::try_from(found).ok()
+    }
+
+    /// Takes back a command that has not begun: its requests are among those that wait. Removes these, and returns the command and the bytes of
+    /// data that they bring; none if the drive has a part of it.
+    pub fn take_back(&mut self, at: u32, waiting: &mut VecDeque<Ready>) -> Option<(Over<T>, usize)> {
+        let flight = self.slots[at as usize].as_mut().expect("a command that has not ended");
+        let mine = |ready: &&Ready| ready.flight == at;
+        if waiting.iter().filter(mine).count() != flight.pieces as usize {
+            return None;
+        }
+        let bytes = waiting.iter().filter(mine).map(|ready| ready.data.len()).sum();
+        waiting.retain(|ready| ready.flight != at);
+        if let Some(gathers) = flight.gathers.take() {
+            self.gathered -= gathers.data.len();
+        }
+        Some((self.take(at), bytes))
     }
 
     /// Where the data of a read are to be put, if they are gathered.
@@ -226,6 +251,7 @@ impl<T> Flights<T> {
         {
             let writes = std::mem::take(writes);
             flight.left = u32::try_from(writes.len()).expect("a copy has few pieces");
+            flight.pieces = u32::MAX; // it has begun
             put_ready(at, writes, &gathers.data, &mut ready);
             flight.gathers = Some(gathers);
             return None;

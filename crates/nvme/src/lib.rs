@@ -28,6 +28,7 @@ mod placement;
 mod sanitize;
 pub mod subsystem;
 pub mod tcp;
+mod uncorrectable;
 pub mod vfio;
 pub mod wire;
 

@@ -6,9 +6,10 @@ use crate::fabrics::Queue;
 use crate::namespace::{Extent, FORMATS, NAMESPACES_MAX, Namespace, Namespaces, Wanted, bit, is_valid};
 use crate::placement::DataPlacement;
 use crate::sanitize::{self, Sanitize};
+use crate::uncorrectable::Uncorrectable;
 use crate::wire::identify::{AERL, NamespaceFacts, VERSION};
 use crate::wire::log::{self, ErrorEntry};
-use crate::wire::{Sqe, Status, identify, zones};
+use crate::wire::{Sqe, Status, identify, lba_status, zones};
 use flashwright_block::{Placed, Placement, Zoned, Zoning};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -172,6 +173,8 @@ pub struct Subsystem {
     chores: Chores,
     /// Whether a host has ever asked for an error where it reads what is not written.
     pub(crate) has_dulbe: bool,
+    /// What hosts have marked as uncorrectable.
+    pub(crate) uncorrectable: Uncorrectable,
     /// Whether what is kept of it has changed since it was last taken.
     is_changed: bool,
     controllers: BTreeMap<u16, Controller>,
@@ -222,6 +225,8 @@ pub struct Controller {
     changed: u64,
     /// Zones that the drive has changed by itself since it was last asked which.
     pub(crate) changed_zones: Vec<u32>,
+    /// What it has told of blocks that are marked as uncorrectable.
+    pub(crate) lba_status: LbaStatus,
     /// Values that were set of features, of a namespace where they are of one.
     pub(crate) features: BTreeMap<(u8, u32), u32>,
     pub(crate) host_behavior: Vec<u8>,
@@ -229,11 +234,36 @@ pub struct Controller {
     pub(crate) timestamp: Option<(u64, u64)>,
     /// Event requests that were aborted and have not been answered.
     aborted: Vec<u16>,
+    /// Commands that are to be aborted: queue, identifier, and that of the Abort, which waits until the queue's connection has looked.
+    aborts: Vec<(u16, u16, u16)>,
+    /// Aborts that have not been answered, and whether they aborted.
+    aborts_ended: VecDeque<(u16, bool)>,
     errors: VecDeque<ErrorEntry>,
     /// Entries that the error log has had.
     pub errors_total: u64,
     /// Commands that it has taken: while they grow, its host is there.
     pub commands: u64,
+}
+
+/// What a controller has told of blocks that are marked as uncorrectable.
+#[derive(Debug, Default)]
+pub(crate) struct LbaStatus {
+    /// Whether some were marked since it last told.
+    is_news: bool,
+    /// When its log page was last read, on the drive's clock in nanoseconds.
+    read_ns: u64,
+    /// The log page, which stays as it is while a host reads it.
+    pub page: Option<Vec<u8>>,
+}
+
+impl LbaStatus {
+    /// The log page was read; a host that goes on with it has it `kept`.
+    pub fn read(&mut self, kept: Option<Vec<u8>>, now_ns: u64) {
+        if kept.is_none() {
+            self.read_ns = now_ns;
+        }
+        self.page = kept;
+    }
 }
 
 /// The namespace of a drive with zones, which it is all of.
@@ -359,10 +389,13 @@ impl Controller {
         self.queues.retain(|queue, _| *queue == 0);
         self.event_requests.clear();
         self.aborted.clear();
+        self.aborts.clear();
+        self.aborts_ended.clear();
         self.events.clear();
         self.masked.clear();
         self.features.clear();
         self.timestamp = None;
+        self.lba_status = LbaStatus::default();
         self.warned = 0;
     }
 
@@ -374,10 +407,14 @@ impl Controller {
         }
     }
 
-    /// The next event request that is to be answered: with an event, or because it was aborted.
+    /// The next request of the admin queue that was held and is to be answered: an event request with an event, or because it was aborted, or an
+    /// Abort with whether it did.
     pub fn next_event(&mut self) -> Option<(u16, Result<u64, Status>)> {
         if let Some(cid) = self.aborted.pop() {
             return Some((cid, Err(Status::ABORTED)));
+        }
+        if let Some((cid, was_aborted)) = self.aborts_ended.pop_front() {
+            return Some((cid, Ok(u64::from(!was_aborted))));
         }
         let at = self.events.iter().position(|event| !self.masked.contains(&((event >> 16 & 0xff) as u8)))?;
         let cid = self.event_requests.pop_front()?;
@@ -395,9 +432,22 @@ impl Controller {
             self.changed = 0;
             self.events.retain(|event| event >> 16 != u32::from(page));
         }
+        if page == lba_status::PAGE {
+            self.events.retain(|event| event >> 16 != u32::from(page));
+        }
         if page == zones::CHANGED {
             self.changed_zones.clear();
             self.events.retain(|event| event >> 16 != u32::from(page));
+        }
+    }
+
+    /// Tells of blocks that were marked as uncorrectable, if its host wants that, and as rarely as it wants.
+    fn tell_lba_status(&mut self, now_ns: u64) {
+        let is_wanted = self.feature(0x0b).unwrap_or(0) & lba_status::NOTICES != 0;
+        let interval_ns = u64::from(self.feature(lba_status::INTERVAL).unwrap_or(0)) * 100_000_000;
+        if self.lba_status.is_news && is_wanted && now_ns.saturating_sub(self.lba_status.read_ns) >= interval_ns {
+            self.lba_status.is_news = false;
+            self.announce(2, lba_status::ALERT, lba_status::PAGE);
         }
     }
 
@@ -436,6 +486,27 @@ impl Controller {
         self.event_requests.remove(at);
         self.aborted.push(cid);
         true
+    }
+
+    /// Holds an Abort of a command in another queue.
+    pub(crate) fn hold_abort(&mut self, queue: u16, cid: u16, by: u16) -> Result<Outcome, Status> {
+        if self.aborts.len() + self.aborts_ended.len() > usize::from(identify::ACL) {
+            return Err(Status::TOO_MANY_ABORTS);
+        }
+        self.aborts.push((queue, cid, by));
+        Ok(Outcome::Held)
+    }
+
+    /// The next command of a queue that is to be aborted, and the Abort.
+    pub(crate) fn next_abort(&mut self, queue: u16) -> Option<(u16, u16)> {
+        let at = self.aborts.iter().position(|(of, ..)| *of == queue)?;
+        let (_, cid, by) = self.aborts.remove(at);
+        Some((cid, by))
+    }
+
+    /// An Abort has ended.
+    pub(crate) fn abort_ended(&mut self, by: u16, was_aborted: bool) {
+        self.aborts_ended.push_back((by, was_aborted));
     }
 
     pub(crate) fn hold_event_request(&mut self, cid: u16) -> Result<Outcome, Status> {
@@ -490,6 +561,7 @@ impl Subsystem {
             placement,
             chores,
             has_dulbe: false,
+            uncorrectable: Uncorrectable::default(),
             is_changed: false,
             controllers: BTreeMap::new(),
             next: 1,
@@ -651,10 +723,13 @@ impl Subsystem {
             attached,
             changed: 0,
             changed_zones: Vec::new(),
+            lba_status: LbaStatus::default(),
             features: BTreeMap::new(),
             host_behavior: vec![0; 512],
             timestamp: None,
             aborted: Vec::new(),
+            aborts: Vec::new(),
+            aborts_ended: VecDeque::new(),
             errors: VecDeque::new(),
             errors_total: 0,
             commands: 0,
@@ -713,6 +788,9 @@ impl Subsystem {
             self.controllers.remove(&place.controller);
         } else if let Some(controller) = self.controllers.get_mut(&place.controller) {
             controller.queues.remove(&place.queue);
+            while let Some((_, by)) = controller.next_abort(place.queue) {
+                controller.abort_ended(by, false);
+            }
         }
     }
 
@@ -747,9 +825,27 @@ impl Subsystem {
 
     /// Looks at the drive, now and then: announces what has changed in its health, and notes what it has moved.
     pub fn look(&mut self, media: &mut dyn Media) {
-        self.watch_health(&media.health());
+        let health = media.health();
+        self.watch_health(&health);
+        self.controllers.values_mut().for_each(|controller| controller.tell_lba_status(health.power_on_ns));
         self.note_moves(media);
         self.note_zones(media);
+    }
+
+    /// Marks ranges of a namespace as uncorrectable.
+    ///
+    /// # Errors
+    /// [`Status::INTERNAL`] if too much is marked already.
+    pub(crate) fn mark_uncorrectable(&mut self, nsid: u32, ranges: &[Extent], now_ns: u64) -> Result<(), Status> {
+        if self.uncorrectable.is_full() {
+            return Err(Status::INTERNAL);
+        }
+        ranges.iter().for_each(|range| self.uncorrectable.mark(*range));
+        for controller in self.controllers.values_mut().filter(|controller| controller.has(nsid)) {
+            controller.lba_status.is_news = true;
+            controller.tell_lba_status(now_ns);
+        }
+        Ok(())
     }
 
     /// Tells the controllers of zones that the drive has changed by itself.
@@ -853,6 +949,7 @@ impl Subsystem {
             Some(format) => self.namespaces.format(nsid, format),
             None => self.namespaces.delete(nsid),
         };
+        held.iter().for_each(|range| self.uncorrectable.clear(range.first, range.bytes));
         self.chores.add(&held, self.about.page_bytes);
         self.is_changed = true;
         Ok(())
@@ -862,6 +959,7 @@ impl Subsystem {
     pub(crate) fn begin_to_sanitize(&mut self, asked: u32, bytes_written: u64) {
         self.sanitize = Sanitize { state: sanitize::State::UnderWay, asked, written: Some(bytes_written) };
         self.namespaces.renew_serials();
+        self.uncorrectable.clear_all();
         self.namespaces.erasing = vec![Extent { first: 0, bytes: self.about.bytes }];
         self.chores.add(&self.namespaces.erasing, self.about.page_bytes);
         self.is_changed = true;

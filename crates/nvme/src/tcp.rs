@@ -153,6 +153,7 @@ impl Reader {
         if !writer.next.is_empty() && !self.is_broken {
             writer.next.drain(..).for_each(|ready| self.push(ready));
         }
+        self.obey_aborts(writer, subsystem);
         while !self.is_broken && self.ready.len() < READY_MAX && writer.flights.gathered() < TRANSFER_WINDOW {
             let rest = &input[taken..];
             let Some(common) = rest.first_chunk::<COMMON_BYTES>() else {
@@ -202,6 +203,29 @@ impl Reader {
                 Err(status) => writer.complete(cid, 0, status),
             }
         }
+    }
+
+    /// Ends commands that their host has asked to abort, if they wait, and says which did.
+    pub fn obey_aborts(&mut self, writer: &mut Writer, subsystem: &mut Subsystem) {
+        let Some(queue) = self.queue.filter(|queue| queue.place.queue != 0 && subsystem.serves(queue)) else { return };
+        let Some(controller) = subsystem.controller_mut(queue.place.controller) else { return };
+        while let Some((cid, by)) = controller.next_abort(queue.place.queue) {
+            controller.abort_ended(by, self.abort(writer, cid));
+        }
+    }
+
+    /// Ends a command whose data have not been asked for, or of which the drive has no part. Returns false if there is none.
+    fn abort(&mut self, writer: &mut Writer, cid: u16) -> bool {
+        if let Some(at) = self.waiting.iter().position(|sqe| sqe.cid() == cid) {
+            self.waiting.remove(at);
+        } else {
+            let flight = writer.flights.find(|flight| flight.sqe.cid() == cid);
+            let taken = flight.and_then(|flight| writer.flights.take_back(flight, &mut self.ready));
+            let Some((_, bytes)) = taken else { return false };
+            self.window -= bytes;
+        }
+        writer.complete(cid, 0, Status::ABORTED);
+        true
     }
 
     /// What every PDU must keep to, before all of it has come.

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, missing_docs)] // helpers of tests count as library code
 
+mod aborts;
 mod common;
 mod hostile;
 mod statuses;
+mod uncorrectable;
 mod vfio;

@@ -574,6 +574,40 @@ fn a_reset_ends_all_and_what_the_drive_has_lands_nowhere() {
     assert_eq!(machine.create(2), [Status::INVALID_QUEUE, Status::NO_COMPLETION_QUEUE].map(|_| Status::SUCCESS));
 }
 
+/// Three reads are fetched, and the drive has the first: Abort takes back the second, and neither the first nor what there is not.
+#[test]
+fn a_command_that_waits_is_aborted() {
+    let mut machine = Machine::started();
+    let cids = [0x100u16, 0x101, 0x102];
+    for (at, cid) in (0..).zip(cids) {
+        let mut read = sqe(0x02, 1, [8 * at, 0, 0, 0, 0, 0], [DATA + PAGE * u64::from(at), 0]);
+        put(&mut read.0, 2, &cid.to_le_bytes());
+        machine.fill(IO_SQ + 64 * u64::from(at), &read.0);
+    }
+    machine.rings[1].0 = 3;
+    let ring = region_write(0, 0x1008, &3u32.to_le_bytes());
+    machine.function.feed(&mut machine.queues, &mut machine.subsystem, &mut Health::default, &ring);
+    machine.queues.out.clear();
+    let first = machine.function.begin().unwrap();
+    assert_eq!(machine.function.ready.len(), 2);
+    let begun = machine.begun;
+    let abort = |machine: &mut Machine, queue: u32, cid: u16| {
+        let cqe = machine.admin(sqe(0x08, 0, [queue | u32::from(cid) << 16, 0, 0, 0, 0, 0], [0; 2]));
+        assert!(cqe.status.is_ok());
+        cqe.result
+    };
+    assert_eq!(abort(&mut machine, 1, cids[1]), 0, "it was aborted");
+    assert_eq!(machine.begun, begun + 1, "the third read was carried out meanwhile");
+    for (queue, cid) in [(1, cids[0]), (1, cids[1]), (1, 7), (2, cids[0]), (500, 0)] {
+        assert_eq!(abort(&mut machine, queue, cid), 1, "{cid:x} of queue {queue}");
+    }
+    machine.queues.data(first.flight, 0, 512).fill(9);
+    machine.queues.ended(first.flight, Status::SUCCESS);
+    machine.queues.flush();
+    let ended: Vec<_> = std::iter::from_fn(|| machine.completion(1)).map(|cqe| (cqe.cid, cqe.status.parts())).collect();
+    assert_eq!(ended, [(cids[1], (0, 0x07)), (cids[2], (0, 0)), (cids[0], (0, 0))]);
+}
+
 #[test]
 fn a_shutdown_makes_durable_what_was_written() {
     let mut machine = Machine::started();

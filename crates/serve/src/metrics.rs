@@ -141,9 +141,12 @@ fn head(text: &mut String, name: &str, kind: &str, help: &str) {
     let _ = write!(text, "# HELP flashwright_{name} {help}\n# TYPE flashwright_{name} {kind}\n");
 }
 
-/// What each handle of flexible data placement cost.
-fn handles(stats: &Value) -> String {
-    const FIGURES: [(&str, &str, &str, &str); 3] = [
+/// A figure of each handle or each group: its name, its kind, what it is, and its key.
+type Labelled = (&'static str, &'static str, &'static str, &'static str);
+
+/// What each handle and each reclaim group of flexible data placement cost.
+fn placed(stats: &Value) -> String {
+    const HANDLES: [Labelled; 3] = [
         ("handle_pages_written_total", "counter", "Pages that the host wrote with a handle.", "pages_written"),
         ("handle_pages_moved_total", "counter", "Pages of a handle that cleaning moved.", "pages_moved"),
         (
@@ -153,13 +156,29 @@ fn handles(stats: &Value) -> String {
             "write_amplification",
         ),
     ];
+    const GROUPS: [Labelled; 7] = [
+        ("group_pages_written_total", "counter", "Pages of the host that a reclaim group took.", "pages_written"),
+        ("group_pages_programmed_total", "counter", "Pages that a reclaim group programmed.", "pages_programmed"),
+        ("group_pages_moved_total", "counter", "Pages that cleaning moved in a reclaim group.", "pages_moved"),
+        ("group_erases_total", "counter", "Reclaim units that a reclaim group erased.", "erases"),
+        (
+            "group_write_amplification",
+            "gauge",
+            "Pages that a reclaim group programmed per page of the host that it took.",
+            "write_amplification",
+        ),
+        ("group_units", "gauge", "Reclaim units of a reclaim group that can hold data.", "units"),
+        ("group_units_free", "gauge", "Erased reclaim units of a reclaim group.", "units_free"),
+    ];
     let mut text = String::new();
-    let Some(all) = stats.get("handles").and_then(Value::as_array).filter(|all| !all.is_empty()) else { return text };
-    for (name, kind, help, key) in FIGURES {
-        head(&mut text, name, kind, help);
-        for each in all {
-            if let (Some(handle), Some(value)) = (each["handle"].as_u64(), each[key].as_f64()) {
-                let _ = writeln!(text, "flashwright_{name}{{handle=\"{handle}\"}} {value}");
+    for (section, label, figures) in [("handles", "handle", &HANDLES[..]), ("groups", "group", &GROUPS)] {
+        let Some(all) = stats.get(section).and_then(Value::as_array).filter(|all| !all.is_empty()) else { continue };
+        for (name, kind, help, key) in figures {
+            head(&mut text, name, kind, help);
+            for each in all {
+                if let (Some(number), Some(value)) = (each[label].as_u64(), each[*key].as_f64()) {
+                    let _ = writeln!(text, "flashwright_{name}{{{label}=\"{number}\"}} {value}");
+                }
             }
         }
     }
@@ -201,7 +220,7 @@ fn zones(stats: &Value) -> String {
 pub(crate) fn text<S: Served>(shared: &Shared<S>) -> String {
     let stats = stats(shared);
     let mut text = texts(&stats);
-    text.push_str(&handles(&stats));
+    text.push_str(&placed(&stats));
     text.push_str(&zones(&stats));
     for Figure { name, kind, help, samples } in FIGURES {
         let known = |pointer: &str| stats.pointer(pointer).and_then(Value::as_f64);
@@ -242,5 +261,22 @@ mod tests {
             ]
         );
         assert_eq!(zones(&serde_json::json!({"zones": null})), "");
+    }
+
+    #[test]
+    fn groups_are_told_where_there_are_several() {
+        let group = |group: u64, amplification: Value| {
+            serde_json::json!({
+                "group": group, "pages_written": 4, "pages_programmed": 6, "pages_moved": 2, "erases": 1,
+                "write_amplification": amplification, "units": 8, "units_free": 3,
+            })
+        };
+        let text = placed(&serde_json::json!({"handles": [], "groups": [group(0, 1.5.into()), group(1, Value::Null)]}));
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(samples.len(), 6 * 2 + 1, "{text}");
+        assert!(samples.contains(&"flashwright_group_pages_programmed_total{group=\"1\"} 6"), "{text}");
+        assert!(samples.contains(&"flashwright_group_write_amplification{group=\"0\"} 1.5"), "{text}");
+        assert!(!text.contains("handle"), "{text}");
+        assert_eq!(placed(&serde_json::json!({"handles": [], "groups": []})), "");
     }
 }

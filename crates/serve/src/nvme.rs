@@ -186,6 +186,7 @@ impl Connection {
             return (self.heard.0.elapsed() > PATIENCE).then_some(End::Broken);
         };
         if place.queue != 0 {
+            self.reader.obey_aborts(writer, subsystem);
             return None;
         }
         if self.looked.elapsed() >= HEALTH_LOOK {

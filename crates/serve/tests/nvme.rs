@@ -4,7 +4,7 @@ use crate::client::{Client, SMALL, drive};
 use crate::nvmehost::{Carry, Host, of_blocks, sqe};
 use flashwright_block::{BlockDevice, Completion, Nanos, Request, RequestKind, Seed};
 use flashwright_nvme::wire::pdu::{self, Format, Span, flag, kind};
-use flashwright_nvme::wire::{Status, put, u16_at, u32_at, u64_at};
+use flashwright_nvme::wire::{Cqe, Status, put, u16_at, u32_at, u64_at};
 use flashwright_serve::{Pace, Remote, RemoteOptions, Server, Settings, Uri};
 use flashwright_sim::LiveRun;
 use std::io::{Read, Write};
@@ -83,9 +83,11 @@ fn what_a_kernel_asks_when_it_attaches_is_answered() {
     assert_ne!(u16_at(&controller, 320), 0, "a kernel wants a keep-alive granularity");
     assert_eq!(u32_at(&controller, 536) & 1 << 20 | u32_at(&controller, 536) & 3, 1 << 20 | 1);
     assert_eq!(u32_at(&controller, 1792) * 16, 64 + 8192);
-    // Compare, dataset management, write zeroes, selectable features, timestamp, verify, copy.
-    let expected = u16::from_le_bytes([0b1101_1101, 1]);
+    // Compare, write uncorrectable, dataset management, write zeroes, selectable features, timestamp, verify, copy.
+    let expected = u16::from_le_bytes([0b1101_1111, 1]);
     assert_eq!(u16_at(&controller, 520), expected);
+    // Get LBA Status, and what a drive with it tells of.
+    assert_eq!((u16_at(&controller, 256) >> 9 & 1, u32_at(&controller, 92) >> 13 & 1), (1, 1));
     let bytes = server.stats()["served"]["bytes"].as_u64().unwrap();
     let namespace = admin.identify(0x00, 1).data;
     assert_eq!((u64_at(&namespace, 0) * 512, namespace[26]), (bytes, 0));
@@ -116,6 +118,107 @@ fn what_a_kernel_asks_when_it_attaches_is_answered() {
     admin.set_config(6 << 16 | 4 << 20 | 1 | 1 << 14);
     assert_eq!(admin.property(0x1c, 4).cqe.result & 0xc, 2 << 2);
     assert!(server.stop().served.is_some());
+}
+
+#[test]
+fn blocks_that_a_host_marks_fail_until_they_are_written() {
+    let unreadable = |answer: crate::nvmehost::Answer| answer.cqe.status.parts() == (2, 0x81) && answer.data.is_empty();
+    for (pace, digests) in [(Pace::None, 0), (REAL, 3)] {
+        let drive = format!("{SMALL}[recovery]\nmount-by = \"scan\"\n");
+        let server = serve_drive(&drive, pace, |_| ());
+        let mut admin = Host::admin(&server, digests);
+        let mut queue = admin.queue(&server, 1);
+        let data: Vec<u8> = (0..64 * 512u32).map(|at| (at % 251) as u8).collect();
+        assert_eq!(queue.write(0, &data, Carry::Asked), Status::SUCCESS);
+        assert_eq!(queue.ask(sqe(0x00, 1, [0; 6]), &[], Carry::Inside).cqe.status, Status::SUCCESS);
+        let programs = server.stats()["flash"]["programs"]["total"].clone();
+        assert_eq!(queue.ask(of_blocks(0x04, 10, 5), &[], Carry::Inside).cqe.status, Status::SUCCESS);
+        assert_eq!(server.stats()["flash"]["programs"]["total"], programs, "the drive is not asked");
+        let listed = |admin: &mut Host| {
+            let found = admin.get(sqe(0x86, 1, [0, 0, 17, 0x11 << 24, 0, 0]), 72).data;
+            let entries = found[8..].chunks_exact(16).take(u32_at(&found, 0) as usize);
+            (found[4], entries.map(|entry| (u64_at(entry, 0), u32_at(entry, 8) + 1, entry[13])).collect::<Vec<_>>())
+        };
+        assert_eq!(listed(&mut admin), (2, vec![(10, 5, 3)]));
+        for opcode in [0x02, 0x05, 0x0c] {
+            let bytes = if opcode == 0x02 { 512 } else { 0 };
+            for (first, blocks, fails) in
+                [(9u64, 1u32, false), (9, 2, true), (12, 1, true), (14, 9, true), (15, 1, false)]
+            {
+                let at = first as usize * 512;
+                let part = if opcode == 0x05 { &data[at..at + 512 * blocks as usize] } else { &[] };
+                let cid = queue.send(of_blocks(opcode, first, blocks), part, Carry::Inside, bytes * blocks as usize);
+                let answer = queue.answer(cid, part);
+                assert!(
+                    if fails { unreadable(answer) } else { answer.cqe.status.is_ok() },
+                    "{opcode:x}: {first}, {blocks}"
+                );
+            }
+        }
+        // A power cut changes nothing of it.
+        let control = |name: &str| server.command(name, &serde_json::Map::new()).unwrap();
+        control("cut");
+        control("mount");
+        assert_eq!(listed(&mut admin), (2, vec![(10, 5, 3)]));
+        assert_eq!(queue.write(12, &[7; 512], Carry::Inside), Status::SUCCESS);
+        assert_eq!(listed(&mut admin), (2, vec![(10, 2, 3), (13, 2, 3)]));
+        assert_eq!(queue.read(12, 1), [7; 512]);
+        assert_eq!(queue.ask(of_blocks(0x08, 10, 5), &[], Carry::Inside).cqe.status, Status::SUCCESS);
+        assert_eq!(listed(&mut admin), (2, vec![]));
+        assert_eq!(queue.read(8, 8), [&data[8 * 512..10 * 512], &[0; 5 * 512], &data[15 * 512..16 * 512]].concat());
+        // A host that wishes is told of the next mark.
+        assert!(admin.ask(sqe(0x09, 0, [0x0b, 1 << 13, 0, 0, 0, 0]), &[], Carry::Inside).cqe.status.is_ok());
+        let cid = admin.send(sqe(0x0c, 0, [0; 6]), &[], Carry::Inside, 0);
+        assert_eq!(queue.ask(of_blocks(0x04, 40, 1), &[], Carry::Inside).cqe.status, Status::SUCCESS);
+        assert_eq!(admin.answer(cid, &[]).cqe.result, 0x0e << 16 | 0x05 << 8 | 2);
+        let page = admin.log(0x0e, 48).data;
+        assert_eq!((u32_at(&page, 0), u32_at(&page, 4), u32_at(&page, 8)), (48, 1, 1));
+        assert_eq!((u32_at(&page, 16), u64_at(&page, 32), u32_at(&page, 40)), (1, 40, 0));
+    }
+}
+
+/// Of five writes of 1 MiB the server asks for the data of four, so that the fifth waits, and can be aborted.
+#[test]
+fn a_command_whose_data_were_not_asked_for_is_aborted() {
+    for pace in [Pace::None, REAL] {
+        let server = serve(pace, |_| ());
+        let mut admin = Host::admin(&server, 0);
+        let mut queue = admin.queue(&server, 1);
+        let data = vec![7; 1 << 20];
+        let cids = [(); 5].map(|()| queue.send(of_blocks(0x01, 0, 2048), &data, Carry::Asked, 0));
+        // Once a later command is answered, the server has all of them.
+        let flush = queue.send(sqe(0x00, 1, [0; 6]), &[], Carry::Inside, 0);
+        let mut asked = Vec::new();
+        let mut next = |queue: &mut Host| loop {
+            let (common, header, _) = queue.receive().expect("an answer");
+            match common.kind {
+                kind::R2T => asked.push(Span::parse(&header)),
+                _ => return Cqe::parse(header[8..24].try_into().unwrap()),
+            }
+        };
+        let found = next(&mut queue);
+        assert_eq!((found.cid, found.status), (flush, Status::SUCCESS));
+        let mut abort = |number: u16, cid: u16| {
+            let answer =
+                admin.ask(sqe(0x08, 0, [u32::from(number) | u32::from(cid) << 16, 0, 0, 0, 0, 0]), &[], Carry::Inside);
+            assert!(answer.cqe.status.is_ok(), "{:?}", answer.cqe);
+            answer.cqe.result
+        };
+        assert_eq!(abort(1, cids[0]), 1, "its data were asked for");
+        assert_eq!(abort(1, cids[4]), 0, "it was aborted");
+        assert_eq!((abort(1, cids[4]), abort(2, cids[4])), (1, 1), "it is not there any more, and no such queue is");
+        let found = next(&mut queue);
+        assert_eq!((found.cid, found.status.parts()), (cids[4], (0, 0x07)));
+        assert_eq!(asked.iter().map(|span| span.cid).collect::<Vec<_>>(), cids[..4]);
+        for span in asked {
+            queue.send_data(span, &data);
+            let (_, header, _) = queue.receive().expect("an answer");
+            let found = Cqe::parse(header[8..24].try_into().unwrap());
+            assert_eq!((found.cid, found.status), (span.cid, Status::SUCCESS));
+        }
+        drop((admin, queue));
+        assert_eq!(server.stop().served.expect("it lives").report().report.requests.bytes_written, 4 << 20);
+    }
 }
 
 #[test]

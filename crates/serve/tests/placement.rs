@@ -75,8 +75,12 @@ fn create(admin: &mut Host, pages: u64, handles: &[u16]) -> u32 {
 
 /// Pages that each handle has been written with, as the simulator counts them.
 fn written(server: &Server<LiveRun>) -> Vec<u64> {
-    let stats = server.stats();
-    stats["handles"].as_array().unwrap().iter().map(|each| each["pages_written"].as_u64().unwrap()).collect()
+    counted(server, "handles", "pages_written")
+}
+
+/// A figure of each handle or each group.
+fn counted(server: &Server<LiveRun>, section: &str, key: &str) -> Vec<u64> {
+    server.stats()[section].as_array().unwrap().iter().map(|each| each[key].as_u64().unwrap()).collect()
 }
 
 #[test]
@@ -393,6 +397,8 @@ fn several_groups_have_units_of_their_own() {
     let left = |pages: u64| unit - pages * PAGE;
     assert_eq!(units(&mut queue, 1), [(3, left(15)), (3, left(5)), (1, unit), (1, left(5))]);
     assert_eq!(written(&server), [0, 5, 0, 20]);
+    let of_groups = |key| counted(&server, "groups", key);
+    assert_eq!(of_groups("pages_written"), [15, 10]);
     assert_eq!(update(&mut queue, 1, &[0x8001, 0x8002]), Status::INVALID_FIELD, "all or none");
     assert_eq!(update(&mut queue, 1, &[0x8001]), Status::SUCCESS);
     assert_eq!(units(&mut queue, 1), [(3, left(15)), (3, left(5)), (1, unit), (1, unit)]);
@@ -419,6 +425,13 @@ fn several_groups_have_units_of_their_own() {
         named[usize::try_from(page).unwrap()] = identifier;
         assert_eq!(write(&mut queue, 1, page, 1, identifier), Status::SUCCESS);
     }
+    let sums =
+        ["pages_written", "pages_programmed", "pages_moved", "erases"].map(|key| of_groups(key).iter().sum::<u64>());
+    let flash = &server.stats()["flash"];
+    let totals =
+        [&flash["programs"]["host"], &flash["programs"]["total"], &flash["programs"]["gc"], &flash["erases"]["total"]];
+    assert_eq!(totals.map(|total| total.as_u64().unwrap()), sums);
+    assert!(sums[2] > 0, "the groups were cleaned");
     for (page, identifier) in (0..).zip(named) {
         let read = queue.get(of(1, 0x02, page * 8, 8), 4096);
         assert_eq!(read.data, vec![identifier.to_le_bytes()[0]; 4096]);

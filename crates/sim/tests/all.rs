@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // helpers of tests count as library code
 
 mod contract;
+mod groups;
 mod laid_out;
 mod lifetime;
 mod measured;

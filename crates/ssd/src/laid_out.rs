@@ -5,6 +5,7 @@ use crate::cleaning::BackgroundCleaning;
 use crate::cleaning_blocks::BlockingSlots;
 use crate::ssd::Policies;
 use flashwright_config::{DieOrderName, DriveConfig, SettingError, TimingModel};
+use flashwright_ftl::policies::placement::PlacementName;
 use flashwright_ftl::schemes::SchemeContext;
 use flashwright_ftl::{Flash, Foreign, MakeFtl, SchemeName, SlcCacheKind};
 use flashwright_nand::ProgramOrder;
@@ -53,6 +54,16 @@ fn of_settings(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
                 policy.listed().name,
                 scheme.listed().name,
                 SchemeName::those(SchemeName::levels_wear).join(", ")
+            ),
+        });
+    }
+    if config.placement.policy == PlacementName::Fdp && !scheme.asks_policies() {
+        problems.push(SettingError {
+            key: "placement.policy".to_owned(),
+            what: format!(
+                "found \"fdp\", but ftl.scheme = {:?} asks no placement policy; handles work with {}",
+                scheme.listed().name,
+                SchemeName::those(SchemeName::asks_policies).join(", ")
             ),
         });
     }

@@ -72,10 +72,11 @@ impl Ssd {
         let (at, per_page) = (self.now(), self.translation.flash.geometry().page_size().0 / SECTOR_BYTES);
         let Some(fdp) = self.translation.scheme.handles() else { return };
         let noted: Vec<MovedRun> = fdp.take_noted().collect();
+        let flash = &self.translation.flash;
         out.extend(noted.into_iter().map(|run| Moved {
             at,
             handle: run.handle.into(),
-            group: self.translation.scheme.group_of(run.to, &self.translation.flash),
+            group: flash.group_of(flash.geometry().block_of(run.to)),
             first_sector: u64::from(run.first.0) * per_page,
             sectors: run.pages * per_page as u32,
         }));

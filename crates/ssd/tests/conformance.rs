@@ -283,7 +283,8 @@ impl Case {
         // What odds and ends may not draw for these chips.
         let chips = CHIPS.iter().any(|(name, ..)| *name == self.timing);
         let pipelined = chips.then(|| "timing.pipelined=true".to_owned());
-        config(&[shape, &self.settings(), more, pipelined.as_slice()].concat())
+        let in_turn = (self.timing == "superblocks").then(|| "placement.order=CWDP".to_owned());
+        config(&[shape, &self.settings(), more, pipelined.as_slice(), in_turn.as_slice()].concat())
     }
 
     /// A drive of this case: the first shape from `from` on, going round, that the scheme takes.

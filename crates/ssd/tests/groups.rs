@@ -7,8 +7,8 @@ use crate::common::*;
 use flashwright_block::{
     BlockDevice, Bytes, GroupBits, IoError, Moved, Nanos, Request, RequestKind, Rng, Seed, below, chance,
 };
-use flashwright_ftl::{Cause, Ftl, OpKind, SchemeName};
-use flashwright_nand::Lpn;
+use flashwright_ftl::{Cause, Counters, Ftl, OpKind, SchemeName};
+use flashwright_nand::{BlockId, Lpn};
 use flashwright_ssd::{Config, Ssd, SsdError};
 
 /// Logical pages that do not divide by the groups.
@@ -34,7 +34,10 @@ struct Model {
     held: Vec<i64>,
     /// By logical page, the group that holds it.
     group: Vec<Option<usize>>,
+    /// By handle.
     written: Vec<u64>,
+    /// By group, pages that it took from the host.
+    taken: Vec<u64>,
 }
 
 impl Model {
@@ -45,6 +48,7 @@ impl Model {
             held: vec![0; groups.into()],
             group: vec![None; LOGICAL as usize],
             written: vec![0; HANDLES.into()],
+            taken: vec![0; groups.into()],
         }
     }
 
@@ -63,6 +67,7 @@ impl Model {
         };
         self.trim(lpn);
         self.held[goes_to] += 1;
+        self.taken[goes_to] += 1;
         self.group[lpn as usize] = Some(goes_to);
         self.written[usize::from(handle)] += 1;
     }
@@ -70,6 +75,33 @@ impl Model {
     fn trim(&mut self, lpn: u32) {
         if let Some(old) = self.group[lpn as usize].take() {
             self.held[old] -= 1;
+        }
+    }
+
+    /// What each group counts is what happened on its dies: what it took, the erases of its blocks, and the pages that these and the blocks
+    /// in use took. Every block is full when it is erased, unless `has_others`: the journal's, those in SLC mode, and units closed by a mount.
+    fn check_counts(&self, ssd: &Ssd, dies: &[&[u32]], has_others: bool, what: &str) {
+        let (flash, geometry) = (ssd.flash(), *ssd.flash().geometry());
+        let (mut erases, mut pages) = (vec![0; dies.len()], vec![0; dies.len()]);
+        for block in (0..geometry.blocks()).map(BlockId) {
+            let die = geometry.die_of(geometry.first_page(block)).0;
+            let group = dies.iter().position(|of_group| of_group.contains(&die)).unwrap();
+            let erased = u64::from(flash.nand().erases(block));
+            erases[group] += erased;
+            pages[group] +=
+                erased * u64::from(geometry.pages_per_block()) + u64::from(flash.nand().pages_programmed(block));
+        }
+        let counted = |of: &dyn Fn(&Counters) -> u64| flash.group_counters().iter().map(of).collect::<Vec<u64>>();
+        assert_eq!(counted(&|group| group.get(OpKind::Program, Cause::Host)), self.taken, "{what}: taken");
+        if !has_others {
+            assert_eq!(counted(&|group| group.total(OpKind::Erase)), erases, "{what}: erases");
+            assert_eq!(counted(&|group| group.total(OpKind::Program)), pages, "{what}: programs");
+        }
+        for kind in [OpKind::Program, OpKind::Erase] {
+            for cause in [Cause::Host, Cause::Gc, Cause::Padding, Cause::Translation, Cause::Wear] {
+                let sum: u64 = counted(&|group| group.get(kind, cause)).iter().sum();
+                assert_eq!(sum, flash.counters().get(kind, cause), "{what}: {kind:?} {cause:?}");
+            }
         }
     }
 
@@ -134,6 +166,9 @@ fn play(settings: &[&str], dies: &[&[u32]]) {
         }
     }
     model.check(&ssd, dies, false, what);
+    if dies.len() > 1 {
+        model.check_counts(&ssd, dies, cuts || what.contains("slc.cache"), what);
+    }
     let moved: u64 = ssd.figures().handles.iter().flat_map(|each| each.pages_moved_for.clone()).sum();
     if !cuts {
         assert_eq!(moved, ssd.flash().counters().get(OpKind::Program, Cause::Gc), "{what}");
@@ -312,6 +347,11 @@ fn groups_that_the_drive_can_not_have_are_refused() {
     for scheme in SchemeName::those(|scheme| !scheme.has_sets() && !scheme.writes_in_order()) {
         let said = refusal(&["placement.fdp.groups=2", &format!("ftl.scheme={scheme}")]);
         assert!(said.contains("takes only 1; groups of dies work with page"), "{said}");
+        if scheme != "dftl" {
+            let said = refusal(&[&format!("ftl.scheme={scheme}")]);
+            assert!(said.contains("placement.policy: found \"fdp\", but ftl.scheme"), "{said}");
+            assert!(said.contains("asks no placement policy; handles work with page, dftl"), "{said}");
+        }
     }
     // Another policy has no groups.
     assert!(drive(&["placement.fdp.groups=2", "placement.policy=single", "placement.sets=2"]).is_ok());

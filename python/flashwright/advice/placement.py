@@ -538,6 +538,8 @@ class _Play:
         asked: dict[str, object] = {"placement.policy": config["placement"]["policy"]}
         if choice.unit != config["geometry"]["superblock"]:
             asked["geometry.superblock"] = choice.unit
+        if choice.unit == "drive" and config["placement"]["order"] != "CWDP":
+            asked["placement.order"] = "CWDP"  # units of all dies leave no order
         if choice.handles:
             # Handle 0 is for places that are not known.
             asked["placement.policy"] = "fdp"

@@ -368,6 +368,28 @@ class Handle(TypedDict):
     """`pages_written` and `pages_moved` over `pages_written`. Null if the host wrote nothing with it."""
 
 
+class Group(TypedDict):
+    """A reclaim group of flexible data placement since measuring began."""
+
+    group: int
+    """Its number."""
+    pages_written: int
+    """Pages of the host that were programmed on its dies, whichever group the host named."""
+    pages_programmed: int
+    """Pages programmed on its dies, for whatever cause."""
+    pages_moved: int
+    """Those of them that cleaning moved."""
+    erases: int
+    """Reclaim units of it that were erased."""
+    write_amplification: float | None
+    """`pages_programmed` over `pages_written`. Null if no page of the host was programmed there."""
+    units: int
+    """Its reclaim units that can hold data at the end: without bad and worn-out ones, and those that the drive
+    keeps for itself."""
+    units_free: int
+    """Those of them that are erased at the end."""
+
+
 class Tenant(TypedDict):
     """A tenant since measuring began: one of several workloads at once."""
 
@@ -893,6 +915,9 @@ class Report(TypedDict):
     """The translation layer. Null in a replay."""
     handles: list[Handle]
     """Handles of flexible data placement since measuring began. Empty unless `placement.policy` is `fdp`."""
+    groups: list[Group]
+    """Reclaim groups of flexible data placement since measuring began. Empty unless `placement.fdp.groups` is
+    above 1."""
     tenants: list[Tenant]
     """Tenants since measuring began, in their order. Empty unless several workloads were played at once."""
     queues: list[Queue]

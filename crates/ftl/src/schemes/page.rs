@@ -102,9 +102,13 @@ impl BuildScheme for PageMap {
         }
         let (free_blocks_min, kept) = limits(context);
         let cleaner = Cleaner::new(free_blocks_min, 0, kept);
+        let planes = Planes::new(context, usize::from(streams), cleaner, flash);
+        if let Some(of_plane) = planes.groups_of_planes() {
+            flash.count_by_group(of_plane);
+        }
         Self {
             l2p: table(UNMAPPED, context.logical_pages as usize),
-            planes: Planes::new(context, usize::from(streams), cleaner, flash),
+            planes,
             invalidate: context.gc.invalidate,
             placement,
             host_frontiers: if context.slc.is_some() { streams } else { 0 },

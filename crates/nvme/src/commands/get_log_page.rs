@@ -1,9 +1,9 @@
 //! Get Log Page (NVM Express Base 2.1, section 5.1.12).
 
 use super::{Call, Command, effects_log};
-use crate::namespace::NAMESPACES_MAX;
+use crate::namespace::{NAMESPACES_MAX, Namespace, bit};
 use crate::subsystem::FIRMWARE;
-use crate::wire::{ALL_NAMESPACES, Status, identify, log, placement, zones};
+use crate::wire::{ALL_NAMESPACES, Status, identify, lba_status, log, placement, zones};
 
 /// The pages that there are, and that of discovery.
 const PAGES: [u8; 9] = [0x00, 0x01, 0x02, 0x03, log::CHANGED_NAMESPACES, 0x05, 0x09, log::SANITIZE, 0xc0];
@@ -36,6 +36,7 @@ pub(super) const COMMAND: Command = Command {
                 PAGES.iter().for_each(|page| data[4 * usize::from(*page)] = 1);
                 PLACEMENT.iter().for_each(|page| data[4 * usize::from(*page)] = places_data.into());
                 data[4 * usize::from(zones::CHANGED)] = has_zones.into();
+                data[4 * usize::from(lba_status::PAGE)] = (!has_zones).into();
                 data
             }
             0x01 => call.controller()?.error_log().flat_map(log::ErrorEntry::bytes).collect(),
@@ -56,6 +57,7 @@ pub(super) const COMMAND: Command = Command {
                 let (health, subsystem) = (call.media.health(), &*call.subsystem);
                 subsystem.sanitize.log(subsystem.progress(), health.bytes_written, health.bytes_used)
             }
+            lba_status::PAGE if !has_zones => uncorrectable(call)?,
             zones::CHANGED if has_zones => changed_zones(call)?,
             page if PLACEMENT.contains(&page) && places_data => of_placement(call, page, group)?,
             0xc0 => log::ocp(&call.media.health()),
@@ -78,6 +80,10 @@ pub(super) const COMMAND: Command = Command {
         if asked > sqe.sgl().length as usize {
             return Err(Status::SGL_LENGTH);
         }
+        if page == lba_status::PAGE {
+            let now_ns = call.media.health().power_on_ns;
+            call.controller()?.lba_status.read(retains_event.then(|| data.clone()), now_ns);
+        }
         if !retains_event {
             call.controller()?.read_page(page);
         }
@@ -94,6 +100,19 @@ fn changed_zones(call: &mut Call<'_>) -> Result<Vec<u8>, Status> {
     call.subsystem.note_zones(call.media);
     let start = |zone: &u32| (u64::from(*zone) * zoning.size.0) >> shift;
     Ok(zones::changed(&call.controller()?.changed_zones.iter().map(start).collect::<Vec<_>>()))
+}
+
+/// Blocks that are marked as uncorrectable, in the namespaces that the controller has; as they were when its host began to read.
+fn uncorrectable(call: &mut Call<'_>) -> Result<Vec<u8>, Status> {
+    if let Some(page) = &call.controller()?.lba_status.page {
+        return Ok(page.clone());
+    }
+    let (subsystem, attached) = (&*call.subsystem, call.attached);
+    let of =
+        |namespace: &Namespace| (namespace.id, subsystem.uncorrectable.of_namespace(namespace, 0, namespace.bytes));
+    let all = subsystem.namespaces.iter().filter(|namespace| attached & bit(namespace.id) != 0).map(of);
+    let marked: Vec<_> = all.filter(|(_, marked)| !marked.is_empty()).collect();
+    Ok(lba_status::page(subsystem.uncorrectable.generation(), &marked))
 }
 
 /// A page of placement, of an endurance group. Only the configurations are told while it is off.

@@ -31,6 +31,8 @@ pub struct Command {
     pub needs_zeros: bool,
     /// Whether it needs a drive that places data by handle.
     pub needs_placement: bool,
+    /// Whether it needs a drive that takes writes in any order.
+    pub needs_any_order: bool,
     /// Whether it is of the command set of zoned namespaces.
     pub of_zones: bool,
     run: fn(&mut Call<'_>) -> Result<Outcome, Status>,
@@ -47,6 +49,7 @@ impl Command {
         while_sanitizing: false,
         needs_zeros: false,
         needs_placement: false,
+        needs_any_order: false,
         of_zones: false,
         run: |_| Err(Status::INVALID_OPCODE),
     };
@@ -54,6 +57,7 @@ impl Command {
     fn is_there(&self, about: &About) -> bool {
         (about.trims_to_zeros || !self.needs_zeros)
             && (about.placement.is_some() || !self.needs_placement)
+            && (about.zoning.is_none() || !self.needs_any_order)
             && (about.zoning.is_some() || !self.of_zones)
     }
 }
@@ -91,8 +95,8 @@ macro_rules! commands {
 
 commands! {
     admin: get_log_page, identify, abort, set_features, get_features, async_event_request, namespace_management,
-        namespace_attachment, keep_alive, format_nvm, sanitize, directive_send, directive_receive;
-    io: read, write, flush, compare, write_zeroes, dataset_management, verify, copy, io_management_receive,
+        namespace_attachment, keep_alive, format_nvm, sanitize, directive_send, directive_receive, get_lba_status;
+    io: read, write, flush, write_uncorrectable, compare, write_zeroes, dataset_management, verify, copy, io_management_receive,
         io_management_send, zone_append, zone_management_send, zone_management_receive;
     function: create_io_submission_queue, create_io_completion_queue, delete_io_submission_queue, delete_io_completion_queue,
         doorbell_buffer_config;
@@ -226,7 +230,11 @@ pub(crate) fn run(call: &mut Call<'_>) -> Result<Outcome, Status> {
     if call.subsystem.sanitize.is_under_way() && !command.while_sanitizing {
         return Err(Status::SANITIZING);
     }
-    (command.run)(call)
+    let outcome = (command.run)(call)?;
+    if !call.subsystem.uncorrectable.is_empty() {
+        call.clear_written(&outcome);
+    }
+    Ok(outcome)
 }
 
 /// The commands of a queue: those that every controller has, and those that only a function on PCIe has.
@@ -383,9 +391,11 @@ impl Call<'_> {
         self.subsystem.about.zoning.ok_or(Status::INVALID_OPCODE)
     }
 
-    /// What is asked, if nothing is read of a zone that is offline, nor of what is not written where the host has that be an error.
+    /// What is asked, if nothing is read of a zone that is offline, nor of what is marked as uncorrectable, nor of what is not written where the
+    /// host has that be an error.
     fn readable(&mut self, outcome: Outcome) -> Result<Outcome, Status> {
-        let may_fail = self.subsystem.about.zoning.is_some() || self.subsystem.has_dulbe;
+        let subsystem = &*self.subsystem;
+        let may_fail = subsystem.about.zoning.is_some() || subsystem.has_dulbe || !subsystem.uncorrectable.is_empty();
         if may_fail { self.check_readable(outcome) } else { Ok(outcome) }
     }
 
@@ -399,11 +409,29 @@ impl Call<'_> {
         };
         for io in reads {
             self.check_zones(io)?;
+            if self.subsystem.uncorrectable.touches(io.offset, io.bytes) {
+                return Err(Status::UNRECOVERED_READ);
+            }
             if self.minds_unwritten(io) && !self.media.is_written(io.offset, io.bytes) {
                 return Err(Status::UNWRITTEN);
             }
         }
         Ok(outcome)
+    }
+
+    /// What is written or deallocated is not marked as uncorrectable any more.
+    #[cold]
+    fn clear_written(&mut self, outcome: &Outcome) {
+        let asked = match outcome {
+            Outcome::Io(io) => std::slice::from_ref(io),
+            Outcome::Several(ios) => ios,
+            Outcome::Copy(copying) => &copying.writes,
+            _ => &[],
+        };
+        let clears = |io: &&Io| matches!(io.op, Op::Write | Op::WriteZeroes(_) | Op::Deallocate);
+        for io in asked.iter().filter(clears) {
+            self.subsystem.uncorrectable.clear(io.offset, io.bytes.into());
+        }
     }
 
     fn check_zones(&mut self, io: &Io) -> Result<(), Status> {

@@ -3,7 +3,7 @@
 use super::{Call, Command, Outcome};
 use crate::placement::DataPlacement;
 use crate::subsystem::IO_QUEUES_MAX;
-use crate::wire::{ALL_NAMESPACES, Status, u64_at};
+use crate::wire::{ALL_NAMESPACES, Status, lba_status, u64_at};
 
 /// A feature.
 pub(super) struct Feature {
@@ -20,6 +20,8 @@ pub(super) struct Feature {
     needs_placement: bool,
     /// Whether it needs a drive with several command sets.
     needs_zones: bool,
+    /// Whether it needs a drive that takes writes in any order.
+    needs_any_order: bool,
 }
 
 impl Feature {
@@ -28,6 +30,7 @@ impl Feature {
         let is_there = |feature: &&Self| {
             (!feature.needs_placement || call.subsystem.placement.is_some())
                 && (!feature.needs_zones || call.subsystem.about.zoning.is_some())
+                && (!feature.needs_any_order || call.subsystem.about.zoning.is_none())
         };
         FEATURES.iter().find(|feature| feature.id == id).filter(is_there).ok_or(Status::INVALID_FIELD)
     }
@@ -47,8 +50,17 @@ pub(super) mod id {
 }
 
 const fn feature(id: u8, default: u32, allowed: u32) -> Feature {
-    let (of_namespace, is_kept, needs_placement, needs_zones) = (id == id::RECOVERY, false, false, false);
-    Feature { id, default, allowed, can_change: true, of_namespace, is_kept, needs_placement, needs_zones }
+    Feature {
+        id,
+        default,
+        allowed,
+        can_change: true,
+        of_namespace: id == id::RECOVERY,
+        is_kept: false,
+        needs_placement: false,
+        needs_zones: false,
+        needs_any_order: false,
+    }
 }
 
 /// A feature of placement, with a value of its own making.
@@ -70,6 +82,7 @@ pub(super) const FEATURES: &[Feature] = &[
     feature(0x0b, 0, u32::MAX), // events that are announced
     feature(id::TIMESTAMP, 0, 0),
     feature(id::KEEP_ALIVE, 0, u32::MAX), // milliseconds
+    Feature { needs_any_order: true, ..feature(lba_status::INTERVAL, 0, 0xffff) }, // in units of 100 ms
     feature(id::HOST_BEHAVIOR, 0, 0),
     feature(0x17, 0, 1), // sanitize: how a wish that can't be met is answered
     Feature { needs_zones: true, ..feature(0x19, 0, 0) }, // which command sets: the one combination

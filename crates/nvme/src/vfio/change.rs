@@ -33,6 +33,13 @@ pub enum Change {
     DeleteCompletion(u16),
     /// A submission queue goes.
     DeleteSubmission(u16),
+    /// A command is to be aborted, if the drive has no part of it.
+    Abort {
+        /// Its submission queue.
+        queue: u16,
+        /// Its identifier.
+        cid: u16,
+    },
     /// The host keeps shadow doorbells from now on.
     Shadow {
         /// The page where it writes them.

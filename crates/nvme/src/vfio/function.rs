@@ -534,8 +534,8 @@ impl Function {
                 return Ok(Some((result, Status::SUCCESS)));
             }
             Outcome::Queues(change) => {
-                self.change(queues, change).map_err(|status| refused(subsystem, status))?;
-                return Ok(Some((0, Status::SUCCESS)));
+                let result = self.change(queues, change).map_err(|status| refused(subsystem, status))?;
+                return Ok(Some((result, Status::SUCCESS)));
             }
             asks => {
                 if !queues.flights.begin(sqe, asks, data, landing, |ready| self.push(ready)) {
@@ -546,21 +546,33 @@ impl Function {
         Ok(None)
     }
 
-    fn change<H: Host>(&mut self, queues: &mut Queues<H>, change: Change) -> Result<(), Status> {
+    /// Ends a command that was fetched, if the drive has no part of it. Returns false if there is none.
+    fn abort<H: Host>(&mut self, queues: &mut Queues<H>, queue: u16, cid: u16) -> bool {
+        let Some(number) = queues.number_of(queue) else { return false };
+        let found = queues.flights.find(|flight| flight.with.number == number && flight.sqe.cid() == cid);
+        let Some((_, bytes)) = found.and_then(|flight| queues.flights.take_back(flight, &mut self.ready)) else {
+            return false;
+        };
+        self.window -= bytes;
+        queues.complete(queue, cid, 0, Status::ABORTED);
+        true
+    }
+
+    /// Changes the queues. Returns what the command does.
+    fn change<H: Host>(&mut self, queues: &mut Queues<H>, change: Change) -> Result<u64, Status> {
         match change {
             Change::CreateCompletion { queue, size, address, vector } => {
-                queues.create_completion(queue, size, address, vector)
+                queues.create_completion(queue, size, address, vector)?;
             }
             Change::CreateSubmission { queue, size, address, completion } => {
-                queues.create_submission(queue, size, address, completion)
+                queues.create_submission(queue, size, address, completion)?;
             }
-            Change::DeleteCompletion(queue) => queues.delete_completion(queue),
-            Change::DeleteSubmission(queue) => queues.delete_submission(queue),
-            Change::Shadow { doorbells, events } => {
-                queues.keep_shadow(doorbells, events);
-                Ok(())
-            }
+            Change::DeleteCompletion(queue) => queues.delete_completion(queue)?,
+            Change::DeleteSubmission(queue) => queues.delete_submission(queue)?,
+            Change::Abort { queue, cid } => return Ok(u64::from(!self.abort(queues, queue, cid))),
+            Change::Shadow { doorbells, events } => queues.keep_shadow(doorbells, events),
         }
+        Ok(0)
     }
 
     /// Where the command of a request came from.

@@ -226,6 +226,11 @@ impl<H: Host> Queues<H> {
         Ok(())
     }
 
+    /// The number that no other submission queue ever had.
+    pub(super) fn number_of(&self, queue: u16) -> Option<u64> {
+        self.submissions.get(usize::from(queue))?.as_ref().map(|found| found.number)
+    }
+
     /// The host keeps shadow doorbells: those of I/O queues begin where the doorbells are.
     pub(super) fn keep_shadow(&mut self, doorbells: u64, events: u64) {
         self.shadow = Some(Shadow { doorbells, events });

@@ -1,6 +1,6 @@
 //! The structures that Identify returns (Base 2.1, section 5.1.13; NVM Command Set 1.1, section 4.1.5).
 
-use super::{HOST_PAGE, put, put_text, zones};
+use super::{HOST_PAGE, lba_status, put, put_text, zones};
 use flashwright_block::Zoning;
 
 /// Bytes of every structure.
@@ -11,6 +11,8 @@ pub const VERSION: u32 = 2 << 16 | 1 << 8;
 pub const MDTS: u8 = 8;
 /// Commands of a host to announce events that may be outstanding, counted from 0.
 pub const AERL: u8 = 3;
+/// Aborts that a host may have at once, counted from 0.
+pub const ACL: u8 = 3;
 /// The granularity of the keep-alive time, in units of 100 ms.
 pub const KAS: u16 = 1;
 /// Entries of the error log, counted from 0.
@@ -72,15 +74,20 @@ impl ControllerFacts<'_> {
         out[77] = MDTS;
         put(&mut out, 78, &self.id.to_le_bytes());
         put(&mut out, 80, &VERSION.to_le_bytes());
-        let notices = if self.has_zones { zones::CHANGED_NOTICES } else { 0 };
-        put(&mut out, 92, &(1 << 8 | notices).to_le_bytes()); // OAES: changed namespaces, and changed zones
+        let notices = match self.has_zones {
+            true => zones::CHANGED_NOTICES,
+            false if self.is_discovery => 0,
+            false => lba_status::NOTICES,
+        };
+        // OAES: changed namespaces, and changed zones or blocks that may not be readable.
+        put(&mut out, 92, &(1 << 8 | notices).to_le_bytes());
         // CTRATT: host identifiers of 128 bits; endurance groups; keep-alive that any command renews; namespace granularity; data
         // placement.
         let attributes = 1u32 | 1 << 4 | 1 << 6 | 1 << 7 | u32::from(self.places_data) << 19;
         put(&mut out, 96, &attributes.to_le_bytes());
         out[111] = if self.is_discovery { 2 } else { 1 };
         put(&mut out, 256, &self.optional_admin.to_le_bytes());
-        out[258] = 3; // ACL
+        out[258] = ACL;
         out[259] = AERL;
         out[260] = 1 << 1 | 1; // FRMW: one slot, read only
         out[261] = 1 << 1 | 1 << 2; // LPA: effects, and offsets of log pages

@@ -4,6 +4,7 @@
 //! (figures 101 to 105). Of zones, after Zoned Namespace Command Set 1.2.
 
 pub mod identify;
+pub mod lba_status;
 pub mod log;
 pub mod pdu;
 pub mod placement;
@@ -224,6 +225,7 @@ impl Status {
     pub const PLACEMENT_OFF: Self = Self::of(0, 0x29);
     pub const PLACEMENT_LIST: Self = Self::of(0, 0x2a);
     pub const LBA_OUT_OF_RANGE: Self = Self::of(0, 0x80);
+    pub const TOO_MANY_ABORTS: Self = Self::of(1, 0x03);
     pub const TOO_MANY_EVENT_REQUESTS: Self = Self::of(1, 0x05);
     pub const INVALID_LOG_PAGE: Self = Self::of(1, 0x09);
     pub const INVALID_FORMAT: Self = Self::of(1, 0x0a);

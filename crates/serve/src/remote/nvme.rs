@@ -74,8 +74,8 @@ pub struct Wanted {
 pub struct Queue {
     nsid: u32,
     block_shift: u8,
-    /// Placement identifiers, which streams name; none where the drive places no data.
-    identifiers: Vec<u16>,
+    /// Placement identifiers, which streams name.
+    identifiers: Identifiers,
     in_capsule: usize,
     data_max: u32,
     /// Messages at the controller, by the identifiers of their commands.
@@ -92,6 +92,23 @@ pub struct Queue {
     pub wanted: VecDeque<Wanted>,
     /// The admin connection.
     _admin: Stream,
+}
+
+/// Placement identifiers, a bit for each, so that a write asks for one at once; nothing where the drive places no data.
+#[derive(Debug, Default)]
+struct Identifiers(Vec<u64>);
+
+impl Identifiers {
+    fn of(all: &[u16]) -> Self {
+        let words = all.iter().max().map_or(0, |last| usize::from(last >> 6) + 1);
+        let mut bits = vec![0; words];
+        all.iter().for_each(|id| bits[usize::from(id >> 6)] |= 1 << (id & 63));
+        Self(bits)
+    }
+
+    fn has(&self, id: u16) -> bool {
+        self.0.get(usize::from(id >> 6)).is_some_and(|word| word >> (id & 63) & 1 == 1)
+    }
 }
 
 fn sqe(opcode: u8, nsid: u32, cid: u16) -> Sqe {
@@ -141,10 +158,9 @@ impl Queue {
                 let durable = u32::from(message.is_durable) << 30;
                 put(&mut command.0, 48, &((blocks - 1) | durable).to_le_bytes());
                 // A write of the first stream, or of one that there is not, goes where those go that name none.
-                let identifier = self.identifiers.iter().find(|id| **id == message.stream && message.stream > 0);
-                if let (1, Some(identifier)) = (message.kind, identifier) {
+                if message.kind == 1 && message.stream > 0 && self.identifiers.has(message.stream) {
                     command.0[50] |= placement::DIRECTIVE << 4;
-                    put(&mut command.0, 54, &identifier.to_le_bytes());
+                    put(&mut command.0, 54, &message.stream.to_le_bytes());
                 }
                 let length = message.length as usize;
                 let is_inside = message.kind == 1 && length <= self.in_capsule;
@@ -538,7 +554,7 @@ fn greet(uri: &Uri) -> Result<(Stream, Terms, Queue), Broken> {
     let queue = Queue {
         nsid,
         block_shift,
-        identifiers,
+        identifiers: Identifiers::of(&identifiers),
         in_capsule,
         data_max,
         slots: vec![None; places],
@@ -553,4 +569,151 @@ fn greet(uri: &Uri) -> Result<(Stream, Terms, Queue), Broken> {
     io.stream.set_timeout(None)?;
     io.stream.set_nonblocking(true)?;
     Ok((io.stream, terms, queue))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flashwright_block::{Rng, Seed, below, chance};
+    use flashwright_nvme::wire::pdu::COMMON_BYTES;
+    use std::collections::BTreeMap;
+    use std::os::unix::net::UnixStream;
+
+    const PLACES: u16 = 7;
+
+    /// A queue whose controller is the test.
+    fn queue(identifiers: &[u16]) -> Queue {
+        Queue {
+            nsid: 1,
+            block_shift: 9,
+            identifiers: Identifiers::of(identifiers),
+            in_capsule: 8192,
+            data_max: 4096,
+            slots: vec![None; PLACES.into()],
+            free: (0..PLACES).rev().collect(),
+            waiting: VecDeque::new(),
+            header: Vec::new(),
+            data_left: 0,
+            then: None,
+            wanted: VecDeque::new(),
+            _admin: Stream::Unix(UnixStream::pair().expect("a pair of sockets").0),
+        }
+    }
+
+    struct All;
+
+    impl Known for All {
+        fn expects(&self, _: u64) -> Option<u64> {
+            None
+        }
+        fn brought(&mut self, _: u64, _: u64) -> bool {
+            true
+        }
+    }
+
+    /// The commands in what was sent.
+    fn commands(mut sent: &[u8]) -> Vec<Sqe> {
+        let mut found = Vec::new();
+        while let Some(common) = sent.first_chunk::<COMMON_BYTES>() {
+            let common = Common::parse(common);
+            assert_eq!(common.kind, kind::COMMAND);
+            found.push(Sqe(sent[COMMON_BYTES..COMMON_BYTES + SQE_BYTES].try_into().unwrap()));
+            sent = &sent[common.length as usize..];
+        }
+        found
+    }
+
+    /// The answer to a command: its completion, or the data of a read that tell.
+    fn answer(command: &Sqe, tells: bool, status: Status) -> Vec<u8> {
+        let mut out = Vec::new();
+        let (cid, length) = (command.cid(), command.sgl().length);
+        let is_read = command.opcode() == opcode::READ;
+        if is_read {
+            let flags = flag::LAST | if tells { flag::SUCCESS } else { 0 };
+            let span = Span { cid, tag: 0, offset: 0, length };
+            Format::default().put_data_header(&mut out, kind::C2H_DATA, flags, span);
+            out.resize(out.len() + length as usize, 7);
+        }
+        if !(is_read && tells) {
+            let cqe = Cqe { cid, status, ..Cqe::default() };
+            let fill = |header: &mut [u8]| put(header, COMMON_BYTES, &cqe.bytes());
+            Format::default().put_header(&mut out, kind::RESPONSE, 0, fill, SHORT_BYTES);
+        }
+        out
+    }
+
+    #[test]
+    fn no_identifier_is_used_again_before_its_command_has_ended() {
+        let (mut queue, mut random): (_, Rng) = (queue(&[]), Seed(1).stream("identifiers"));
+        // The naive model: commands at the controller by identifier, and messages in the order in which they came.
+        let mut there: BTreeMap<u16, (u64, Sqe)> = BTreeMap::new();
+        let (mut asked, mut sent, mut ended) = (0, 0, Vec::new());
+        let mut full = 0;
+        let fill = &mut |_: u64, _: &mut [u8]| {};
+        for _ in 0..20_000 {
+            let mut out = Vec::new();
+            if chance(&mut random, 0.55) {
+                let kind = [0, 1, 3, 4][below(&mut random, 4) as usize];
+                let length = if kind == 3 { 0 } else { 512 << below(&mut random, 4) };
+                let offset = below(&mut random, 1000) * 512;
+                let message = Message { cookie: asked, kind, is_durable: false, offset, length, stream: 0 };
+                queue.push(&mut out, message, fill);
+                asked += 1;
+            } else if let Some(cid) = there.keys().nth(below(&mut random, there.len().max(1) as u64) as usize).copied()
+            {
+                let (cookie, command) = there.remove(&cid).unwrap();
+                let (tells, fails) = (chance(&mut random, 0.5), chance(&mut random, 0.1));
+                let status = if fails { Status::WRITE_FAULT } else { Status::SUCCESS };
+                let answer = answer(&command, tells, status);
+                let mut replies = Vec::new();
+                for part in answer.chunks(1 + below(&mut random, 600) as usize) {
+                    queue.take(part, &mut All, |_, reply| replies.push(reply)).unwrap();
+                }
+                // Data that tell end their command once what follows them has begun.
+                queue.take(&[], &mut All, |_, reply| replies.push(reply)).unwrap();
+                assert_eq!(replies.len(), 1);
+                assert!(matches!(&replies[0], Reply::Done(found) | Reply::Failed(found, ..) if *found == cookie));
+                ended.push(cookie);
+                queue.advance(&mut out, fill);
+            }
+            for command in commands(&out) {
+                assert!(command.cid() < PLACES);
+                // Messages go out in the order in which they came.
+                let before = there.insert(command.cid(), (sent, command));
+                assert!(before.is_none(), "{} is in use by message {before:?}", command.cid());
+                sent += 1;
+            }
+            assert_eq!(sent + queue.waiting.len() as u64, asked);
+            assert!(queue.waiting.is_empty() || there.len() == usize::from(PLACES), "a message waits for nothing");
+            full += u32::from(!queue.waiting.is_empty());
+        }
+        assert!(full > 1000 && ended.len() > 5000, "{full} times full, {} ended", ended.len());
+        ended.sort_unstable();
+        ended.dedup();
+        assert_eq!(ended.len() + there.len(), usize::try_from(sent).unwrap(), "each ends once");
+        let cid = (0..PLACES).find(|cid| !there.contains_key(cid));
+        let unknown = answer(&sqe(opcode::FLUSH, 1, cid.unwrap_or(PLACES)), false, Status::SUCCESS);
+        assert!(queue.take(&unknown, &mut All, |_, _| {}).is_err(), "no command has this identifier");
+    }
+
+    #[test]
+    fn a_write_names_its_stream_where_the_drive_has_it() {
+        let all = [0, 1, 2, 63, 64, 0x8000, 0x8001, u16::MAX];
+        let mut queue = queue(&all);
+        for stream in 0..=u16::MAX {
+            let is_there = all.contains(&stream);
+            assert_eq!(queue.identifiers.has(stream), is_there, "{stream}");
+            if is_there || stream % 1000 == 3 {
+                let message = Message { cookie: 1, kind: 1, is_durable: false, offset: 0, length: 512, stream };
+                let mut out = Vec::new();
+                queue.push(&mut out, message, &mut |_, _| {});
+                let command = commands(&out)[0];
+                let (directive, identifier) = (command.dword(12) >> 20 & 0xf, command.dword(13) >> 16);
+                let named = if is_there && stream > 0 { (2, u32::from(stream)) } else { (0, 0) };
+                assert_eq!((directive, identifier), named, "{stream}");
+                queue.take(&answer(&command, false, Status::SUCCESS), &mut All, |_, _| {}).unwrap();
+            }
+        }
+        assert!(!Identifiers::default().has(0) && !Identifiers::of(&[]).has(u16::MAX));
+    }
 }

@@ -89,6 +89,8 @@ pub(crate) struct Measurement {
     /// Pages that requests touched, by kind: a page counts once for each request.
     pub pages: [u64; RequestKind::COUNT],
     pub counters_start: Counters,
+    /// The same of each reclaim group, if there are several.
+    pub groups_start: Vec<Counters>,
     /// Busy times of dies and channels when measuring began.
     pub busy_start: BusyTimes,
     pub digest: u64,
@@ -165,6 +167,7 @@ impl Measurement {
             tally: Tally::new(ssd.now().0, timed, window != Window::Off),
             pages: [0; RequestKind::COUNT],
             counters_start: ssd.flash().counters().clone(),
+            groups_start: ssd.flash().group_counters().to_vec(),
             busy_start: ssd.busy_times(),
             digest: DIGEST_START,
             window,

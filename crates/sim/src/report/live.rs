@@ -1,10 +1,10 @@
 //! Figures of a drive while it is served.
 
 use super::HostLayer;
-use super::simulated::{amplification_bytes, blocks, causes, gc, handles, precondition, zones};
+use super::simulated::{amplification_bytes, blocks, causes, gc, groups, handles, precondition, zones};
 use super::{
-    FlashCounts, Gc, HandleReport, HostCounts, PreconditionReport, RequestCounts, Throughput, TimesByKind, ZonesReport,
-    host_layer, ratio, request_counts, throughput, times_by_kind,
+    FlashCounts, Gc, GroupReport, HandleReport, HostCounts, PreconditionReport, RequestCounts, Throughput, TimesByKind,
+    ZonesReport, host_layer, ratio, request_counts, throughput, times_by_kind,
 };
 use crate::measure::{Tally, Times};
 use crate::settle::Settled;
@@ -61,6 +61,8 @@ pub struct LiveFigures {
     pub throughput: Throughput,
     /// What each handle of flexible data placement cost, since the drive is served. Empty if the drive has none.
     pub handles: Vec<HandleReport>,
+    /// What each reclaim group did, since the drive is served. Empty unless it has several.
+    pub groups: Vec<GroupReport>,
     /// The zones. Null unless `ftl.scheme` is `zoned`.
     pub zones: Option<ZonesReport>,
 }
@@ -104,6 +106,7 @@ impl LiveFigures {
             service_time_ns: times_by_kind(tally, Times::service),
             throughput: throughput(tally),
             handles: handles(ssd),
+            groups: groups(ssd, measured),
             zones: ssd.figures().zones.and_then(|figures| zones(ssd, figures, &counters, tally)),
         }
     }

@@ -93,6 +93,8 @@ pub struct Report {
     pub scheme: Option<SchemeReport>,
     /// Handles of flexible data placement since measuring began. Empty unless `placement.policy` is `fdp`.
     pub handles: Vec<HandleReport>,
+    /// Reclaim groups of flexible data placement since measuring began. Empty unless `placement.fdp.groups` is above 1.
+    pub groups: Vec<GroupReport>,
     /// Tenants since measuring began, in their order. Empty unless several workloads were played at once.
     pub tenants: Vec<TenantReport>,
     /// Submission queues of a drive in service since measuring began, by number. Empty in other runs: tenants have a queue each.

@@ -324,6 +324,28 @@ pub struct HandleReport {
     pub write_amplification: Option<f64>,
 }
 
+/// A reclaim group of flexible data placement since measuring began.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Group")]
+pub struct GroupReport {
+    /// Its number.
+    pub group: u64,
+    /// Pages of the host that were programmed on its dies, whichever group the host named.
+    pub pages_written: u64,
+    /// Pages programmed on its dies, for whatever cause.
+    pub pages_programmed: u64,
+    /// Those of them that cleaning moved.
+    pub pages_moved: u64,
+    /// Reclaim units of it that were erased.
+    pub erases: u64,
+    /// `pages_programmed` over `pages_written`. Null if no page of the host was programmed there.
+    pub write_amplification: Option<f64>,
+    /// Its reclaim units that can hold data at the end: without bad and worn-out ones, and those that the drive keeps for itself.
+    pub units: u64,
+    /// Those of them that are erased at the end.
+    pub units_free: u64,
+}
+
 /// A tenant since measuring began: one of several workloads at once.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Tenant")]

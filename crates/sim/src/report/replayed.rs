@@ -90,6 +90,7 @@ impl Replayed<'_> {
             buffer: Buffer::default(),
             scheme: None,
             handles: Vec::new(),
+            groups: Vec::new(),
             tenants: Vec::new(),
             queues: Vec::new(),
             zones: None,

@@ -104,8 +104,10 @@ fn unit_of(section: &str, name: &str) -> Option<&'static str> {
         if section == "Causes" { "operations" } else { "pages" }
     } else if section == "Buffer" && (word("writes") || word("reads") || word("hits")) {
         "pages"
-    } else if section == "ErasesPerBlock" || name == "erases_per_block" {
+    } else if section == "ErasesPerBlock" || name == "erases_per_block" || name == "erases" {
         "erases"
+    } else if section == "Group" && word("units") {
+        "reclaim units"
     } else {
         return None;
     };

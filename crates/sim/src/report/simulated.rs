@@ -1,10 +1,10 @@
 //! The report of a run on a simulated drive.
 
 use super::{
-    BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, HandleReport, HostCounts,
-    MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, QueueReport, Report,
-    SchemeReport, SettlingReport, TenantReport, Verify, Wear, ZonesReport, by_name, host_layer, ratio, request_counts,
-    run_cost, throughput, times_by_kind,
+    BitErrors, Buffer, Busy, Causes, Drive, Ended, Energy, ErasesPerBlock, FlashCounts, Gc, GroupReport, HandleReport,
+    HostCounts, MappingCacheCounts, Measured, MergeCounts, MountReport, Partition, PreconditionReport, QueueReport,
+    Report, SchemeReport, SettlingReport, TenantReport, Verify, Wear, ZonesReport, by_name, host_layer, ratio,
+    request_counts, run_cost, throughput, times_by_kind,
 };
 use crate::energy::Joules;
 use crate::measure::{Closeup, Measurement, OfQueue, RequestColumns, Snapshots, Tally, Times, WindowRow, mix};
@@ -13,7 +13,7 @@ use crate::simulation::Simulation;
 use crate::tenants::Tenant;
 use flashwright_block::{BlockDevice, Nanos, RequestClass, RequestKind, ZoneRule, ZoneState};
 use flashwright_ftl::{Cause, Counters, Ftl, HandleCounts, MappingCache, Merges, OpKind, OwnerCounts, ZoneFigures};
-use flashwright_nand::{BlockId, ErrorCounts, Lpn};
+use flashwright_nand::{BlockId, Condition, ErrorCounts, Lpn};
 use flashwright_ssd::{BusyTimes, RamFigures, Ssd};
 
 /// The result of a run.
@@ -113,6 +113,7 @@ fn report(simulation: &Simulation, ended: Ended, note: Option<String>, cost: Cos
         buffer: ssd.ram_figures().map(buffer).unwrap_or_default(),
         scheme: Some(SchemeReport { ram_bytes: figures.ram_bytes, extra: by_name(figures.extra) }),
         handles: handles(ssd),
+        groups: groups(ssd, measured),
         tenants: tenants(simulation),
         queues: queues(simulation),
         zones: figures.zones.and_then(|figures| zones(ssd, figures, &counters, tally)),
@@ -238,6 +239,29 @@ fn mapping_cache(cache: MappingCache) -> MappingCacheCounts {
 
 pub(super) fn handles(ssd: &Ssd) -> Vec<HandleReport> {
     ssd.figures().handles.into_iter().enumerate().map(handle).collect()
+}
+
+pub(super) fn groups(ssd: &Ssd, measured: &Measurement) -> Vec<GroupReport> {
+    let flash = ssd.flash();
+    let counted = flash.group_counters().iter().zip(&measured.groups_start).map(|(now, before)| now.since(before));
+    let report = |(group, counters): (u16, Counters)| {
+        let good = || {
+            let of_group = blocks(ssd).filter(|block| flash.group_of(*block) == group);
+            of_group.filter(|block| flash.nand().condition(*block) == Condition::Good)
+        };
+        let (written, programmed) = (counters.get(OpKind::Program, Cause::Host), counters.total(OpKind::Program));
+        GroupReport {
+            group: group.into(),
+            pages_written: written,
+            pages_programmed: programmed,
+            pages_moved: counters.get(OpKind::Program, Cause::Gc),
+            erases: counters.total(OpKind::Erase),
+            write_amplification: ratio(programmed, written),
+            units: good().count() as u64,
+            units_free: good().filter(|block| flash.nand().pages_programmed(*block) == 0).count() as u64,
+        }
+    };
+    (0..).zip(counted).map(report).collect()
 }
 
 fn tenants(simulation: &Simulation) -> Vec<TenantReport> {

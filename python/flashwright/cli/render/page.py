@@ -336,6 +336,7 @@ def _figures(result: RunResult) -> RenderableType:
             )
         rows.append(("mapping cache", found))
     rows += _handles(j["handles"])
+    rows += _groups(j["groups"])
     if j["zones"] is not None:
         rows += _zones(j["zones"])
     if (folded := _slc_cache(j)) is not None:
@@ -375,6 +376,19 @@ def _handles(handles: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
             others = [f"{units.share(of / moved)} for writes of {by}" for by, of in causes if of]
             line += f", of these {', '.join(others)}"
         yield f"handle {handle['handle']}", line
+
+
+def _groups(groups: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """A line for each reclaim group: what it took and programmed, and how many of its units are erased."""
+    for group in groups:
+        line = f"{units.count(group['pages_written'])} pages written"
+        if (amplification := group["write_amplification"]) is not None:
+            line += f", {units.number(amplification)} programmed for each"
+        line += (
+            f"; {units.count(group['pages_moved'])} moved, {units.count(group['erases'])} erases"
+        )
+        free = f"{units.count(group['units_free'])} of {units.count(group['units'])} units free"
+        yield f"group {group['group']}", f"{line}; {free}"
 
 
 def _zones(zones: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
