@@ -170,7 +170,9 @@ impl RamManager for Bplru {
     #[inline(always)]
     fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
         let next = slot.map_or_else(|| self.order.oldest(ALL), |slot| self.order.after(slot))?;
-        Some((next, self.groups.first_page(next)))
+        let lpn = self.groups.first_page(next);
+        self.groups.expect(lpn);
+        Some((next, lpn))
     }
     fn figures(&self) -> Vec<(String, f64)> {
         vec![("compensated_blocks".to_owned(), self.compensated as f64)]

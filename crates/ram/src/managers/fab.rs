@@ -62,7 +62,7 @@ impl RamManager for Fab {
         Self {
             groups: Groups::new(context.pages_per_block, context.logical_pages),
             by_count: SlotLists::new(context.pages_per_block + 1, context.pages_held_max()),
-            filled: Bits::new(context.pages_per_block + 1),
+            filled: Bits::new(context.pages_per_block as usize + 1),
             capacity: context.pages,
         }
     }
@@ -134,7 +134,9 @@ impl RamManager for Fab {
     #[inline(always)]
     fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
         let next = slot.map_or_else(|| self.victim(), |slot| self.by_count.after(slot))?;
-        Some((next, self.groups.first_page(next)))
+        let lpn = self.groups.first_page(next);
+        self.groups.expect(lpn);
+        Some((next, lpn))
     }
 
     fn audit(&self, violations: &mut Vec<Violation>) {
