@@ -9,7 +9,6 @@ use flashwright_nand::Lpn;
 pub(crate) trait AtWork {
     fn capacity(&self) -> u32;
     fn pages(&self) -> u32;
-    fn expect(&self, lpn: Lpn);
     fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)>;
     fn overwrite(&mut self, lpn: Lpn) -> bool;
     fn take_in(&mut self, lpn: Lpn, dirty: bool);
@@ -28,10 +27,6 @@ macro_rules! at_work {
         #[inline(always)]
         fn pages(&self) -> u32 {
             $of::pages(self)
-        }
-        #[inline(always)]
-        fn expect(&self, lpn: Lpn) {
-            $of::expect(self, lpn);
         }
         #[inline(always)]
         fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {

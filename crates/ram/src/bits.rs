@@ -1,4 +1,4 @@
-//! A small set of numbers, one bit each.
+//! A set of numbers, one bit each.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,12 @@ pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
     /// The empty set of numbers below `bound`.
-    pub fn new(bound: u32) -> Self {
-        Self(vec![0; bound.div_ceil(64) as usize])
+    pub fn new(bound: usize) -> Self {
+        Self(vec![0; bound.div_ceil(64)])
+    }
+    /// Whether it can hold all numbers below this one.
+    pub fn reaches(&self, bound: usize) -> bool {
+        self.0.len() >= bound.div_ceil(64)
     }
     #[inline(always)]
     pub fn has(&self, number: u32) -> bool {
@@ -18,8 +22,8 @@ impl Bits {
     /// Puts a number in or takes it out.
     #[inline(always)]
     pub fn put(&mut self, number: u32, inside: bool) {
-        let (word, bit) = (&mut self.0[number as usize / 64], 1 << (number % 64));
-        *word = if inside { *word | bit } else { *word & !bit };
+        let (word, at) = (&mut self.0[number as usize / 64], number % 64);
+        *word = *word & !(1 << at) | u64::from(inside) << at;
     }
     /// The largest number in it.
     #[inline(always)]

@@ -2,29 +2,33 @@
 
 use crate::Destage;
 use crate::index::Index;
-use crate::managers::RamContext;
+use crate::managers::{Leaves, RamContext};
 use flashwright_ftl::Violation;
 use flashwright_nand::Lpn;
 use serde::{Deserialize, Serialize};
 
 /// Pages grouped by logical block. A group keeps its slot while a page of it is held; slots are reused, so policies can
-/// thread lists through them ([`flashwright_ftl::SlotLists`]). It takes 16 bytes and two bits per page of the block for
+/// thread lists through them ([`flashwright_ftl::SlotLists`]). It takes 20 bytes and two bits per page of the block for
 /// each group, and 4 bytes per logical block.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Groups {
     slots: Index,
-    block: Vec<u32>,
-    count: Vec<u32>,
-    /// By slot, one bit a page of the block: held, and newer than its copy on flash.
-    held: Vec<u64>,
-    dirty: Vec<u64>,
+    /// By slot, side by side as a use of a group touches all of it: the block below and the count of pages above; a note of the
+    /// manager; for each 64 pages of the block one bit each for held, and as many for newer than the copy on flash.
+    records: Vec<u64>,
     free: Vec<u32>,
     pages: u32,
     pages_per_block: u32,
     /// The shift that divides by `pages_per_block`, if it is a power of two.
     shift: Option<u32>,
+    /// Words of a record.
     words: usize,
 }
+
+/// Words of a record before the bits.
+const BITS: usize = 2;
+/// A page more in the first word of a record.
+const ONE_PAGE: u64 = 1 << 32;
 
 impl Groups {
     /// An empty table of blocks of `pages_per_block` pages.
@@ -32,16 +36,35 @@ impl Groups {
     pub fn new(pages_per_block: u32, logical_pages: u32) -> Self {
         Self {
             slots: Index::new(logical_pages.div_ceil(pages_per_block)),
-            block: Vec::new(),
-            count: Vec::new(),
-            held: Vec::new(),
-            dirty: Vec::new(),
+            records: Vec::new(),
             free: Vec::new(),
             pages: 0,
             pages_per_block,
             shift: pages_per_block.is_power_of_two().then(|| pages_per_block.trailing_zeros()),
-            words: pages_per_block.div_ceil(64) as usize,
+            words: BITS + 2 * pages_per_block.div_ceil(64) as usize,
         }
+    }
+
+    /// The first word of a slot's record.
+    #[inline(always)]
+    fn record(&self, slot: u32) -> usize {
+        slot as usize * self.words
+    }
+    /// The bits of a slot: held and dirty by turns.
+    #[inline(always)]
+    fn bits(&self, slot: u32) -> &[u64] {
+        &self.records[self.record(slot)..][..self.words][BITS..]
+    }
+    /// What the manager noted of a slot in use; 0 for a new group.
+    #[inline(always)]
+    pub(crate) fn note(&self, slot: u32) -> u64 {
+        self.records[self.record(slot) + 1]
+    }
+    /// Notes something of a slot in use.
+    #[inline(always)]
+    pub(crate) fn set_note(&mut self, slot: u32, note: u64) {
+        let at = self.record(slot) + 1;
+        self.records[at] = note;
     }
 
     /// Pages held.
@@ -94,17 +117,29 @@ impl Groups {
     /// The block of the group in a slot in use.
     #[inline(always)]
     #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // the lower half
     pub fn block(&self, slot: u32) -> u32 {
-        self.block[slot as usize]
+        self.records[self.record(slot)] as u32
     }
     /// The first page that the group in a slot in use holds.
     #[inline(always)]
     #[must_use]
     pub fn first_page(&self, slot: u32) -> Lpn {
-        let (first, words) = (self.block(slot) * self.pages_per_block, slot as usize * self.words);
-        let words = self.held[words..words + self.words].iter().zip((first..).step_by(64));
-        let found = words.filter(|(word, _)| **word != 0).map(|(word, first)| first + word.trailing_zeros()).next();
-        Lpn(found.unwrap_or(first))
+        let first = self.block(slot) * self.pages_per_block;
+        let held = self.bits(slot).iter().step_by(2).zip((first..).step_by(64));
+        Lpn(held
+            .filter(|(word, _)| **word != 0)
+            .map(|(word, first)| first + word.trailing_zeros())
+            .next()
+            .unwrap_or(first))
+    }
+    /// The only page of the group in a slot in use, as it leaves alone; none if the group has more.
+    #[inline(always)]
+    pub(crate) fn leaves(&self, slot: u32) -> Option<Leaves> {
+        (self.count(slot) == 1).then(|| {
+            let lpn = self.first_page(slot);
+            Leaves { slot, lpn, dirty: self.is_dirty(slot, self.place(lpn).1) }
+        })
     }
     /// The slot of the group that a destage of one block names.
     #[inline(always)]
@@ -117,42 +152,39 @@ impl Groups {
     #[inline(always)]
     #[must_use]
     pub fn count(&self, slot: u32) -> u32 {
-        self.count[slot as usize]
+        (self.records[self.record(slot)] >> 32) as u32
     }
     /// Pages of the group in a slot that are newer than their copies on flash.
     #[must_use]
     pub fn dirty(&self, slot: u32) -> u32 {
-        let words = slot as usize * self.words..(slot as usize + 1) * self.words;
-        self.dirty[words].iter().map(|word| word.count_ones()).sum()
+        self.bits(slot).iter().skip(1).step_by(2).map(|word| word.count_ones()).sum()
     }
 
+    /// The word and the bit of a page that say that it is held; the next word says that it is dirty.
     #[inline(always)]
     fn bit(&self, slot: u32, offset: u32) -> (usize, u64) {
-        (slot as usize * self.words + offset as usize / 64, 1 << (offset % 64))
+        (self.record(slot) + BITS + offset as usize / 64 * 2, 1 << (offset % 64))
     }
     /// Whether the group in a slot holds the page at `offset` of its block.
     #[inline(always)]
     #[must_use]
     pub fn holds(&self, slot: u32, offset: u32) -> bool {
         let (word, bit) = self.bit(slot, offset);
-        self.held[word] & bit != 0
+        self.records[word] & bit != 0
     }
     /// Whether a page that is held is newer than its copy on flash.
     #[inline(always)]
     #[must_use]
     pub fn is_dirty(&self, slot: u32, offset: u32) -> bool {
         let (word, bit) = self.bit(slot, offset);
-        self.dirty[word] & bit != 0
+        self.records[word + 1] & bit != 0
     }
     /// Sets whether a held page is newer than its copy on flash.
     #[inline(always)]
     pub fn set_dirty(&mut self, slot: u32, offset: u32, dirty: bool) {
         let (word, bit) = self.bit(slot, offset);
-        if dirty {
-            self.dirty[word] |= bit;
-        } else {
-            self.dirty[word] &= !bit;
-        }
+        let word = &mut self.records[word + 1];
+        *word = if dirty { *word | bit } else { *word & !bit };
     }
     /// The slot of a page's group and the page's offset in the block, if it is held.
     #[inline(always)]
@@ -171,22 +203,22 @@ impl Groups {
             Some(slot) => (slot, false),
             None => {
                 let slot = self.free.pop().unwrap_or_else(|| {
-                    self.block.push(0);
-                    self.count.push(0);
-                    self.held.resize(self.held.len() + self.words, 0);
-                    self.dirty.resize(self.dirty.len() + self.words, 0);
-                    self.block.len() as u32 - 1
+                    let slot = self.records.len() / self.words;
+                    self.records.resize(self.records.len() + self.words, 0);
+                    slot as u32
                 });
-                self.block[slot as usize] = block;
+                let at = self.record(slot);
+                (self.records[at], self.records[at + 1]) = (u64::from(block), 0);
                 self.slots.insert(block, slot);
                 (slot, true)
             }
         };
         let (word, bit) = self.bit(slot, offset);
-        debug_assert!(self.held[word] & bit == 0, "page {} taken in twice", lpn.0);
-        self.held[word] |= bit;
+        debug_assert!(self.records[word] & bit == 0, "page {} taken in twice", lpn.0);
+        let at = self.record(slot);
+        self.records[at] += ONE_PAGE;
+        self.records[word] |= bit;
         self.set_dirty(slot, offset, dirty);
-        self.count[slot as usize] += 1;
         self.pages += 1;
         (slot, new)
     }
@@ -195,13 +227,14 @@ impl Groups {
     pub fn remove(&mut self, lpn: Lpn) -> Option<(u32, bool)> {
         let (slot, offset) = self.find(lpn)?;
         let (word, bit) = self.bit(slot, offset);
-        self.held[word] &= !bit;
-        self.dirty[word] &= !bit;
-        self.count[slot as usize] -= 1;
+        let at = self.record(slot);
+        self.records[at] -= ONE_PAGE;
+        self.records[word] &= !bit;
+        self.records[word + 1] &= !bit;
         self.pages -= 1;
-        let empty = self.count[slot as usize] == 0;
+        let empty = self.count(slot) == 0;
         if empty {
-            self.slots.remove(self.block[slot as usize]);
+            self.slots.clear(self.block(slot));
             self.free.push(slot);
         }
         Some((slot, empty))
@@ -210,12 +243,10 @@ impl Groups {
     /// Removes a whole group.
     #[inline(always)]
     pub fn remove_group(&mut self, slot: u32) {
-        let at = slot as usize;
-        for word in at * self.words..(at + 1) * self.words {
-            (self.held[word], self.dirty[word]) = (0, 0);
-        }
-        self.pages -= std::mem::take(&mut self.count[at]);
-        self.slots.remove(self.block[at]);
+        let (block, count, at) = (self.block(slot), self.count(slot), self.record(slot));
+        self.records[at..][..self.words].fill(0);
+        self.pages -= count;
+        self.slots.clear(block);
         self.free.push(slot);
     }
 
@@ -223,12 +254,12 @@ impl Groups {
     #[inline(always)]
     pub fn name_all(&self, slot: u32, out: &mut Destage) {
         let mut first = self.block(slot) * self.pages_per_block;
-        for word in slot as usize * self.words..(slot as usize + 1) * self.words {
-            let mut bits = self.held[word];
+        for words in self.bits(slot).chunks_exact(2) {
+            let mut bits = words[0];
             while bits != 0 {
                 let bit = bits.trailing_zeros();
                 bits &= bits - 1;
-                let list = if self.dirty[word] >> bit & 1 == 1 { &mut out.pages } else { &mut out.dropped };
+                let list = if words[1] >> bit & 1 == 1 { &mut out.pages } else { &mut out.dropped };
                 list.push(first + bit);
             }
             first += 64;
@@ -238,23 +269,28 @@ impl Groups {
     /// The pages of a group in ascending order, each with whether it is newer than its copy on flash.
     pub fn pages_of(&self, slot: u32) -> impl Iterator<Item = (Lpn, bool)> {
         let first = self.block(slot) * self.pages_per_block;
-        (0..self.words).flat_map(move |word| {
-            let at = slot as usize * self.words + word;
-            let (mut bits, dirty) = (self.held[at], self.dirty[at]);
+        self.bits(slot).chunks_exact(2).zip((first..).step_by(64)).flat_map(|(words, first)| {
+            let (mut bits, dirty) = (words[0], words[1]);
             std::iter::from_fn(move || {
                 (bits != 0).then(|| {
                     let bit = bits.trailing_zeros();
                     bits &= bits - 1;
-                    (Lpn(first + u32::try_from(word).expect("few words") * 64 + bit), dirty >> bit & 1 == 1)
+                    (Lpn(first + bit), dirty >> bit & 1 == 1)
                 })
             })
         })
     }
 
+    /// The slots in use.
+    #[allow(clippy::cast_possible_truncation)] // slots are counted in 32 bits
+    fn used_slots(&self) -> impl Iterator<Item = u32> {
+        (0..(self.records.len() / self.words) as u32).filter(|slot| self.count(*slot) > 0)
+    }
+
     /// Appends the pages newer than their copies on flash, in ascending order.
     pub fn dirty_pages(&self, out: &mut Vec<u32>) {
         let from = out.len();
-        for slot in (0u32..).zip(&self.count).filter(|(_, count)| **count > 0).map(|(slot, _)| slot) {
+        for slot in self.used_slots() {
             out.extend(self.pages_of(slot).filter(|(_, dirty)| *dirty).map(|(lpn, _)| lpn.0));
         }
         out[from..].sort_unstable();
@@ -262,7 +298,7 @@ impl Groups {
 
     /// Recounts pages and blocks and appends contradictions.
     pub fn audit(&self, violations: &mut Vec<Violation>) {
-        let slots = || (0u32..).zip(&self.count).filter(|(_, count)| **count > 0);
+        let slots = || self.used_slots().map(|slot| (slot, self.count(slot)));
         if slots().map(|(_, count)| count).sum::<u32>() != self.pages || slots().count() != self.len() as usize {
             violations.push(Violation(format!(
                 "the buffer counts {} pages of {} blocks, but finds {:?}",
@@ -272,7 +308,7 @@ impl Groups {
             )));
         }
         for (slot, count) in slots() {
-            if self.pages_of(slot).count() != *count as usize || self.slot(self.block(slot)) != Some(slot) {
+            if self.pages_of(slot).count() != count as usize || self.slot(self.block(slot)) != Some(slot) {
                 violations.push(Violation(format!(
                     "block {} counts {count} pages in slot {slot}, but holds {:?} in slot {:?}",
                     self.block(slot),

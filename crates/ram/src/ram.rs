@@ -9,7 +9,6 @@ use flashwright_ftl::{
 };
 use flashwright_nand::{Geometry, Lpn};
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// Pages that leave the RAM together.
 #[derive(Clone, Debug, Default)]
@@ -528,9 +527,12 @@ impl Ram {
 /// Slots announced to leave soon, the next one first. An eviction touches the maps of its page, which are in memory, and memory
 /// answers later than the next page comes: so the maps of several pages to come are on their way at once. Wrong guesses cost only
 /// time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Soon {
-    slots: VecDeque<(u32, Lpn)>,
+    /// A ring: the first of them is at `from`, and `len` of them count.
+    slots: [(u32, Lpn); SOON],
+    from: usize,
+    len: usize,
     /// Slots that left in a row without having been announced.
     unknown: u32,
 }
@@ -541,31 +543,40 @@ const SOON: usize = 8;
 /// after it leave last; but a manager that prefers clean pages passes announced ones over, which stay true.
 const UNKNOWN: u32 = 16;
 
+impl Default for Soon {
+    fn default() -> Self {
+        Self { slots: [(0, Lpn(0)); SOON], from: 0, len: 0, unknown: 0 }
+    }
+}
+
 impl Soon {
+    #[inline(always)]
+    fn at(&self, nth: usize) -> (u32, Lpn) {
+        self.slots[(self.from + nth) % SOON]
+    }
+
     /// A slot has left: announces further ones.
     #[inline(always)]
     fn look_ahead<M: AtWork>(&mut self, left: Option<u32>, manager: &M, scheme: &Scheme, flash: &Flash) {
-        let Self { slots, unknown } = self;
-        if let Some(at) = slots.iter().position(|(slot, _)| Some(*slot) == left) {
+        if let Some(nth) = (0..self.len).find(|nth| Some(self.at(*nth).0) == left) {
             // Those before it were used meanwhile and moved.
-            slots.drain(..=at);
-            *unknown = 0;
+            (self.from, self.len) = (self.from + nth + 1, self.len - nth - 1);
+            self.unknown = 0;
         } else {
-            *unknown += 1;
-            if *unknown == UNKNOWN {
-                slots.clear();
-                *unknown = 0;
+            self.unknown += 1;
+            if self.unknown == UNKNOWN {
+                (self.len, self.unknown) = (0, 0);
             }
         }
-        while slots.len() < SOON
-            && let Some((slot, lpn)) = manager.leaves_after(slots.back().map(|(slot, _)| *slot))
+        while self.len < SOON
+            && let Some((slot, lpn)) = manager.leaves_after(self.len.checked_sub(1).map(|last| self.at(last).0))
         {
-            manager.expect(lpn);
             scheme.expect_far(lpn);
-            slots.push_back((slot, lpn));
+            self.slots[(self.from + self.len) % SOON] = (slot, lpn);
+            self.len += 1;
         }
-        if slots.len() > 1 {
-            scheme.expect_near(slots[slots.len() / 2].1, flash);
+        if self.len > 1 {
+            scheme.expect_near(self.at(self.len / 2).1, flash);
         }
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! O(1) per page.
 
-use super::{RamContext, RamManager, View};
+use super::{Leaves, RamContext, RamManager, View};
 use crate::groups::needs_a_block;
 use crate::{Destage, Groups};
 use flashwright_ftl::{SlotLists, Violation};
@@ -49,12 +49,11 @@ impl Default for BplruSettings {
 /// `ram.manager = "bplru"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Bplru {
+    /// Noted of a group: the page of the block that would continue its run of writes from page 0; 0 if there is none.
     groups: Groups,
     order: SlotLists,
     capacity: u32,
     settings: BplruSettings,
-    /// By slot: the page of the block that would continue its run of writes from page 0; 0 if there is none.
-    next: Vec<u32>,
     /// The block written last.
     last: Option<u32>,
     compensated: u64,
@@ -71,10 +70,11 @@ impl Bplru {
         let (block, offset) = self.groups.place(lpn);
         let interrupted =
             self.last.replace(block) != Some(block) && self.settings.compensation == Compensation::Uninterrupted;
-        let next = &mut self.next[slot as usize];
-        *next = if offset == 0 || (offset == *next && !interrupted) { offset + 1 } else { 0 };
-        if *next == self.groups.pages_per_block()
-            && self.groups.count(slot) == *next
+        let next = self.groups.note(slot);
+        let next = if offset == 0 || (u64::from(offset) == next && !interrupted) { offset + 1 } else { 0 };
+        self.groups.set_note(slot, u64::from(next));
+        if next == self.groups.pages_per_block()
+            && self.groups.count(slot) == next
             && self.settings.compensation != Compensation::Off
         {
             self.order.unlink(slot);
@@ -100,7 +100,6 @@ impl RamManager for Bplru {
             order: SlotLists::new(1, context.pages_held_max()),
             capacity: context.pages,
             settings: settings.clone(),
-            next: Vec::new(),
             last: None,
             compensated: 0,
         }
@@ -133,10 +132,6 @@ impl RamManager for Bplru {
     fn take_in(&mut self, lpn: Lpn, dirty: bool) {
         let (slot, new) = self.groups.insert(lpn, dirty);
         if new {
-            if slot as usize == self.next.len() {
-                self.next.push(0);
-            }
-            self.next[slot as usize] = 0;
             self.order.push(ALL, slot);
         }
         self.written(slot, lpn);
@@ -160,7 +155,17 @@ impl RamManager for Bplru {
     }
     #[inline(always)]
     fn left(&mut self, out: &Destage) {
-        let Some(slot) = self.groups.slot_of_destage(out) else { return };
+        if let Some(slot) = self.groups.slot_of_destage(out) {
+            self.left_alone(slot);
+        }
+    }
+    #[inline(always)]
+    fn leaves_alone(&self) -> Option<Leaves> {
+        let oldest = if self.settings.padding { None } else { self.order.oldest(ALL) };
+        oldest.and_then(|slot| self.groups.leaves(slot))
+    }
+    #[inline(always)]
+    fn left_alone(&mut self, slot: u32) {
         self.groups.remove_group(slot);
         self.order.unlink(slot);
     }
@@ -170,7 +175,9 @@ impl RamManager for Bplru {
     #[inline(always)]
     fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
         let next = slot.map_or_else(|| self.order.oldest(ALL), |slot| self.order.after(slot))?;
-        Some((next, self.groups.first_page(next)))
+        let lpn = self.groups.first_page(next);
+        self.groups.expect(lpn);
+        Some((next, lpn))
     }
     fn figures(&self) -> Vec<(String, f64)> {
         vec![("compensated_blocks".to_owned(), self.compensated as f64)]

@@ -4,12 +4,13 @@
 //! no clean page, the least recently used page of all is written and evicted. The paper also adapts the window to the
 //! costs of reads and writes; that rule is not implemented.
 //!
-//! The border of the window moves by one page with each use, and the clean pages inside have a separate list: O(1) per
-//! page, 38 bytes per held page, 4 per logical page.
+//! The border of the window moves on with each use, and a mark of the oldest clean page inside never moves back: O(1) per
+//! page, up to 33 bytes per held page, 4 per logical page.
 
 use super::{Leaves, RamContext, RamManager, View};
-use crate::{Destage, Pages};
-use flashwright_ftl::{SlotLists, Violation};
+use crate::Destage;
+use crate::queue::PageQueue;
+use flashwright_ftl::Violation;
 use flashwright_nand::Lpn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,61 +33,71 @@ impl Default for CflruSettings {
 /// `ram.manager = "cflru"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Cflru {
-    pages: Pages,
-    /// All pages by last use, split at the border of the window.
-    order: SlotLists,
-    /// Clean pages of the window by last use. Pages that a flush cleaned inside the window are not here: then all older
-    /// ones are clean too, so checking the oldest page of the window is enough.
-    clean: SlotLists,
-    /// By slot: whether it is on `clean`.
-    listed: Vec<bool>,
+    /// All pages by last use.
+    pages: PageQueue,
+    /// The end of the window, and the oldest clean page in it or its end, as places counted without end. Pages that a flush cleans
+    /// may lie before that one: then all older ones are clean too, so checking the oldest page of the window is enough.
+    border: u32,
+    clean: u32,
+    /// Pages in the window.
+    in_window: u32,
     capacity: u32,
     window: u32,
 }
 
-/// The list of pages outside the window.
-const RECENT: u32 = 0;
-/// The list of pages inside the window.
-const WINDOW: u32 = 1;
-/// The only list of `clean`.
-const CLEAN: u32 = 0;
-
 impl Cflru {
-    /// Takes a slot out of the window's lists and the order.
+    /// Takes out the page at a place.
     #[inline(always)]
-    fn unlink(&mut self, slot: u32) {
-        self.order.unlink(slot);
-        if std::mem::take(&mut self.listed[slot as usize]) {
-            self.clean.unlink(slot);
-        }
-    }
-
-    /// Moves the border until the window is full again.
-    #[inline(always)]
-    fn refill(&mut self) {
-        while self.order.len(WINDOW) < self.window {
-            let Some(slot) = self.order.oldest(RECENT) else { return };
-            self.order.move_to(WINDOW, slot);
-            if !self.pages.is_dirty(slot) {
-                self.clean.push(CLEAN, slot);
-                self.listed[slot as usize] = true;
+    fn leave(&mut self, place: u32) {
+        let (front, _) = self.pages.order().ends();
+        self.in_window -= u32::from(self.pages.order().since_front(place) < self.border.wrapping_sub(front));
+        self.pages.remove(place);
+        let (front, back) = self.pages.order().ends();
+        let places = back.wrapping_sub(front);
+        for end in [&mut self.border, &mut self.clean] {
+            if end.wrapping_sub(front) > places {
+                *end = front;
             }
         }
     }
 
-    /// A page held was used.
+    /// Moves the border until the window is full again, and the mark of the oldest clean page.
     #[inline(always)]
-    fn used(&mut self, slot: u32) {
-        self.unlink(slot);
-        self.order.push(RECENT, slot);
+    fn refill(&mut self) {
+        let (_, back) = self.pages.order().ends();
+        while self.in_window < self.window && self.border != back {
+            self.in_window += u32::from(self.pages.order().at(self.border).is_some());
+            self.border = self.border.wrapping_add(1);
+        }
+        while self.clean != self.border && self.pages.leaves(self.clean).is_none_or(|page| page.dirty) {
+            self.clean = self.clean.wrapping_add(1);
+        }
+    }
+
+    /// Adds a page as the most recent one.
+    #[inline(always)]
+    fn push(&mut self, lpn: Lpn, dirty: bool) {
+        if self.pages.order().is_full() {
+            self.drop_gaps();
+        }
+        self.pages.push(lpn, dirty);
         self.refill();
+    }
+    #[cold]
+    #[allow(clippy::cast_possible_truncation)] // pages are counted in 32 bits
+    fn drop_gaps(&mut self) {
+        let (order, (front, _)) = (self.pages.order(), self.pages.order().ends());
+        let before_clean = |place: u32| order.since_front(place) < self.clean.wrapping_sub(front);
+        let before_clean = order.each().filter(|(_, place)| before_clean(*place)).count() as u32;
+        self.pages.drop_gaps();
+        (self.border, self.clean) = (front.wrapping_add(self.in_window), front.wrapping_add(before_clean));
     }
 
     /// The page that leaves next.
     #[inline(always)]
-    fn victim(&self) -> Option<u32> {
-        let oldest = self.order.oldest(WINDOW)?;
-        if self.pages.is_dirty(oldest) { self.clean.oldest(CLEAN).or(Some(oldest)) } else { Some(oldest) }
+    fn victim(&self) -> Option<Leaves> {
+        let oldest = self.pages.oldest()?;
+        if oldest.dirty && self.clean != self.border { self.pages.leaves(self.clean) } else { Some(oldest) }
     }
 }
 
@@ -100,10 +111,10 @@ impl RamManager for Cflru {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of the pages, which are 32 bits
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         Self {
-            pages: Pages::new(context.pages_held_max(), context.logical_pages),
-            order: SlotLists::new(2, context.pages_held_max()),
-            clean: SlotLists::new(1, context.pages_held_max()),
-            listed: Vec::with_capacity(context.pages_held_max() as usize),
+            pages: PageQueue::new(context.pages_held_max(), context.logical_pages),
+            border: 0,
+            clean: 0,
+            in_window: 0,
             capacity: context.pages,
             window: ((f64::from(context.pages) * settings.window).round() as u32).max(1),
         }
@@ -123,7 +134,7 @@ impl RamManager for Cflru {
     }
     #[inline(always)]
     fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
-        self.pages.slot(lpn).map(|slot| self.pages.is_dirty(slot))
+        self.pages.find(lpn).map(|place| self.pages.is_dirty(place))
     }
 
     #[inline(always)]
@@ -132,80 +143,75 @@ impl RamManager for Cflru {
     }
     #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
-        let Some(slot) = self.pages.slot(lpn) else { return false };
-        self.pages.set_dirty(slot, true);
-        self.used(slot);
+        let Some(place) = self.pages.find(lpn) else { return false };
+        self.leave(place);
+        self.push(lpn, true);
         true
     }
     #[inline(always)]
     fn take_in(&mut self, lpn: Lpn, dirty: bool) {
-        let slot = self.pages.insert(lpn, dirty);
-        if slot as usize == self.listed.len() {
-            self.listed.push(false);
-        }
-        self.order.push(RECENT, slot);
-        self.refill();
+        self.push(lpn, dirty);
     }
     #[inline(always)]
     fn read(&mut self, lpn: Lpn) -> bool {
-        let Some(slot) = self.pages.slot(lpn) else { return false };
-        self.used(slot);
+        let Some(place) = self.pages.find(lpn) else { return false };
+        let dirty = self.pages.is_dirty(place);
+        self.leave(place);
+        self.push(lpn, dirty);
         true
     }
     #[inline(always)]
     fn choose(&mut self, _: View, out: &mut Destage) {
-        if let Some(slot) = self.victim() {
-            let list = if self.pages.is_dirty(slot) { &mut out.pages } else { &mut out.dropped };
-            list.push(self.pages.lpn(slot).0);
+        if let Some(Leaves { lpn, dirty, .. }) = self.victim() {
+            let list = if dirty { &mut out.pages } else { &mut out.dropped };
+            list.push(lpn.0);
         }
     }
     #[inline(always)]
     fn leaves_alone(&self) -> Option<Leaves> {
-        self.victim().map(|slot| self.pages.leaves(slot))
+        self.victim()
     }
     #[inline(always)]
     fn left_alone(&mut self, slot: u32) {
-        self.pages.remove_slot(slot);
-        self.unlink(slot);
+        self.leave(slot);
         self.refill();
     }
     #[inline(always)]
     fn remove(&mut self, lpn: Lpn) -> bool {
-        let Some(slot) = self.pages.remove(lpn) else { return false };
-        self.unlink(slot);
-        self.refill();
+        let Some(place) = self.pages.find(lpn) else { return false };
+        self.left_alone(place);
         true
     }
     fn dirty_pages(&self, out: &mut Vec<u32>) {
         self.pages.dirty_pages(out);
     }
     fn cleaned(&mut self, lpn: Lpn) {
-        if let Some(slot) = self.pages.slot(lpn) {
-            self.pages.set_dirty(slot, false);
-        }
+        self.pages.cleaned(lpn);
     }
     #[inline(always)]
     fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
-        let next = slot.map_or_else(|| self.order.oldest(WINDOW), |slot| self.order.after(slot))?;
-        Some((next, self.pages.lpn(next)))
+        self.pages.after(slot)
     }
 
     fn audit(&self, violations: &mut Vec<Violation>) {
+        self.pages.audit(violations);
         let mut wrong = |what: String| violations.push(Violation(format!("the clean-first cache {what}")));
-        let (held, window) = (self.pages.len(), self.order.oldest_first(WINDOW));
-        if self.order.total() != held {
-            wrong(format!("holds {held} pages, {} are in its order", self.order.total()));
+        let (held, order) = (self.pages.len(), self.pages.order());
+        let width = self.border.wrapping_sub(order.ends().0);
+        let window: Vec<u32> =
+            order.each().map(|(_, place)| place).filter(|place| order.since_front(*place) < width).collect();
+        if window.len() != self.window.min(held) as usize || window.len() != self.in_window as usize {
+            wrong(format!(
+                "has {} pages in its window of {}, counts {}, and holds {held}",
+                window.len(),
+                self.window,
+                self.in_window
+            ));
         }
-        if window.len() as u32 != self.window.min(held) {
-            wrong(format!("has {} pages in its window of {}, and holds {held}", window.len(), self.window));
-        }
-        let clean: Vec<u32> = window.iter().copied().filter(|slot| !self.pages.is_dirty(*slot)).collect();
-        if self.victim() != clean.first().or(window.first()).copied() {
-            wrong(format!("would let go slot {:?}, the window's clean slots are {clean:?}", self.victim()));
-        }
-        let listed: Vec<u32> = clean.into_iter().filter(|slot| self.listed[*slot as usize]).collect();
-        if self.clean.oldest_first(CLEAN) != listed {
-            wrong(format!("lists {:?} as clean, expected {listed:?}", self.clean.oldest_first(CLEAN)));
+        let clean = window.iter().find(|place| !self.pages.is_dirty(**place));
+        let expected = clean.or(window.first()).copied();
+        if self.victim().map(|page| page.slot) != expected {
+            wrong(format!("would let {:?} go, a look at the window finds place {expected:?}", self.victim()));
         }
     }
 }

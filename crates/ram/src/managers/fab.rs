@@ -8,7 +8,7 @@
 //! There is one list by last use for each count of pages, and one bit per list for not empty: O(1) per page, and one
 //! word per 64 pages of a block to find a victim.
 
-use super::{RamContext, RamManager, View};
+use super::{Leaves, RamContext, RamManager, View};
 use crate::bits::Bits;
 use crate::groups::needs_a_block;
 use crate::{Destage, Groups};
@@ -62,7 +62,7 @@ impl RamManager for Fab {
         Self {
             groups: Groups::new(context.pages_per_block, context.logical_pages),
             by_count: SlotLists::new(context.pages_per_block + 1, context.pages_held_max()),
-            filled: Bits::new(context.pages_per_block + 1),
+            filled: Bits::new(context.pages_per_block as usize + 1),
             capacity: context.pages,
         }
     }
@@ -118,7 +118,16 @@ impl RamManager for Fab {
     }
     #[inline(always)]
     fn left(&mut self, out: &Destage) {
-        let Some(slot) = self.groups.slot_of_destage(out) else { return };
+        if let Some(slot) = self.groups.slot_of_destage(out) {
+            self.left_alone(slot);
+        }
+    }
+    #[inline(always)]
+    fn leaves_alone(&self) -> Option<Leaves> {
+        self.victim().and_then(|slot| self.groups.leaves(slot))
+    }
+    #[inline(always)]
+    fn left_alone(&mut self, slot: u32) {
         let before = self.groups.count(slot);
         self.groups.remove_group(slot);
         self.used(slot, before);
@@ -134,7 +143,9 @@ impl RamManager for Fab {
     #[inline(always)]
     fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
         let next = slot.map_or_else(|| self.victim(), |slot| self.by_count.after(slot))?;
-        Some((next, self.groups.first_page(next)))
+        let lpn = self.groups.first_page(next);
+        self.groups.expect(lpn);
+        Some((next, lpn))
     }
 
     fn audit(&self, violations: &mut Vec<Violation>) {

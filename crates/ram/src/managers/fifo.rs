@@ -1,11 +1,12 @@
 //! A write buffer that evicts in the order of first writes (Kim 2011, 4.3: "flush in FIFO order once full").
 //!
 //! A rewrite changes the data but not the position. Reads are served from the buffer and change nothing. O(1) per page,
-//! 25 bytes per held page, 4 per logical page.
+//! up to 33 bytes per held page, 4 per logical page.
 
 use super::{Leaves, RamContext, RamManager, View};
-use crate::{Destage, Pages};
-use flashwright_ftl::{SlotLists, Violation};
+use crate::Destage;
+use crate::queue::PageQueue;
+use flashwright_ftl::Violation;
 use flashwright_nand::Lpn;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,14 +33,11 @@ pub struct FifoSettings {
 /// `ram.manager = "fifo"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fifo {
-    pages: Pages,
-    order: SlotLists,
+    /// All pages by first write.
+    pages: PageQueue,
     capacity: u32,
     flush_on_full: FlushOnFull,
 }
-
-/// The only list: all pages, by first write.
-const ALL: u32 = 0;
 
 impl RamManager for Fifo {
     const NAME: &'static str = "fifo";
@@ -49,8 +47,7 @@ impl RamManager for Fifo {
 
     fn new(settings: &Self::Settings, context: RamContext) -> Self {
         Self {
-            pages: Pages::new(context.pages_held_max(), context.logical_pages),
-            order: SlotLists::new(1, context.pages_held_max()),
+            pages: PageQueue::new(context.pages_held_max(), context.logical_pages),
             capacity: context.pages,
             flush_on_full: settings.flush_on_full,
         }
@@ -66,7 +63,7 @@ impl RamManager for Fifo {
     }
     #[inline(always)]
     fn is_dirty(&self, lpn: Lpn) -> Option<bool> {
-        self.pages.slot(lpn).map(|_| true)
+        self.pages.find(lpn).map(|_| true)
     }
 
     #[inline(always)]
@@ -75,54 +72,44 @@ impl RamManager for Fifo {
     }
     #[inline(always)]
     fn overwrite(&mut self, lpn: Lpn) -> bool {
-        self.pages.slot(lpn).is_some()
+        self.pages.find(lpn).is_some()
     }
     #[inline(always)]
     fn take_in(&mut self, lpn: Lpn, dirty: bool) {
-        let slot = self.pages.insert(lpn, dirty);
-        self.order.push(ALL, slot);
+        self.pages.push(lpn, dirty);
     }
     #[inline(always)]
     fn read(&mut self, lpn: Lpn) -> bool {
-        self.pages.slot(lpn).is_some()
+        self.pages.find(lpn).is_some()
     }
     #[inline(always)]
     fn choose(&mut self, _: View, out: &mut Destage) {
         match self.flush_on_full {
-            FlushOnFull::One => out.pages.extend(self.order.oldest(ALL).map(|slot| self.pages.lpn(slot).0)),
+            FlushOnFull::One => out.pages.extend(self.pages.oldest().map(|leaves| leaves.lpn.0)),
             FlushOnFull::All => self.pages.dirty_pages(&mut out.pages),
         }
     }
     #[inline(always)]
     fn leaves_alone(&self) -> Option<Leaves> {
-        let oldest = if self.flush_on_full == FlushOnFull::One { self.order.oldest(ALL) } else { None };
-        oldest.map(|slot| self.pages.leaves(slot))
+        if self.flush_on_full == FlushOnFull::One { self.pages.oldest() } else { None }
     }
     #[inline(always)]
     fn left_alone(&mut self, slot: u32) {
-        self.pages.remove_slot(slot);
-        self.order.unlink(slot);
+        self.pages.remove(slot);
     }
     #[inline(always)]
     fn remove(&mut self, lpn: Lpn) -> bool {
-        self.pages.remove(lpn).inspect(|slot| self.order.unlink(*slot)).is_some()
+        self.pages.find(lpn).inspect(|place| self.pages.remove(*place)).is_some()
     }
     fn dirty_pages(&self, out: &mut Vec<u32>) {
         self.pages.dirty_pages(out);
     }
     #[inline(always)]
     fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
-        let next = slot.map_or_else(|| self.order.oldest(ALL), |slot| self.order.after(slot))?;
-        Some((next, self.pages.lpn(next)))
+        self.pages.after(slot)
     }
 
     fn audit(&self, violations: &mut Vec<Violation>) {
-        if self.order.total() != self.pages.len() {
-            violations.push(Violation(format!(
-                "the write buffer holds {} pages, {} are in its order",
-                self.pages.len(),
-                self.order.total()
-            )));
-        }
+        self.pages.audit(violations);
     }
 }

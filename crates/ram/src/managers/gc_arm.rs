@@ -404,7 +404,9 @@ impl RamManager for GcArm {
     #[inline(always)]
     fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
         let next = slot.map_or_else(|| self.order.oldest(ALL), |slot| self.order.after(slot))?;
-        Some((next, self.pages.lpn(next)))
+        let lpn = self.pages.lpn(next);
+        self.pages.expect(lpn);
+        Some((next, lpn))
     }
 
     fn request_done(&mut self, kind: RequestKind, run: LpnRun, view: View) -> bool {

@@ -33,7 +33,7 @@
 //! counted, because its blocks were kept by the previous threshold. There is no randomness; O(1) per write. This method
 //! is ours.
 
-use super::{RamContext, RamManager, View};
+use super::{Leaves, RamContext, RamManager, View};
 use crate::groups::needs_a_block;
 use crate::heaps::Heaps;
 use crate::{Destage, Groups};
@@ -415,36 +415,49 @@ struct Border {
     smallest: Fraction,
     largest: Fraction,
     threshold: i128,
-    /// The term that turns a key into the PUD, scaled.
-    shift: i64,
-    rule: Frequent,
+    /// What a key is measured from, and the share of the smallest one in the other side.
+    from: i64,
+    least: i128,
+    /// Keys of at most this whole part are in FUG, those of at least the other are not. Three fractions below 1 decide between.
+    sure: i64,
+    sure_not: i64,
 }
 
 impl Border {
-    /// Whether a block is in FUG: key + shift, or key - smallest, is below threshold x (largest - smallest).
+    /// A block is in FUG if key + shift, or key - smallest, is below threshold x (largest - smallest).
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // a share of a distance of positions
+    fn new(smallest: Fraction, largest: Fraction, threshold: u64, shift: i64, rule: Frequent) -> Self {
+        const FEW: u64 = i64::MAX as u64 / ONE;
+        let (one, t) = (i128::from(ONE), i128::from(threshold));
+        let (from, least) = match rule {
+            Frequent::Range => (-shift, t),
+            Frequent::AboveMin => (smallest.whole, t - one),
+        };
+        let range = largest.whole - smallest.whole;
+        let share = match u64::try_from(range) {
+            Ok(range @ ..=FEW) => (threshold * range / ONE) as i64, // in 64 bits, where a division by a constant is cheap
+            _ => (t * i128::from(range)).div_euclid(one) as i64,
+        };
+        let (sure, sure_not) = (from + share - 3, from + share + 4);
+        Self { smallest, largest, threshold: t, from, least, sure, sure_not }
+    }
+
+    /// Whether a block is in FUG.
     #[inline(always)]
     fn is_frequent(&self, key: Fraction) -> bool {
-        let (one, t) = (i128::from(ONE), self.threshold);
-        let (from, least) = match self.rule {
-            Frequent::Range => (-self.shift, t),
-            Frequent::AboveMin => (self.smallest.whole, t - one),
-        };
-        let wholes = i128::from(key.whole - from) * one - t * i128::from(self.largest.whole - self.smallest.whole);
-        // Three fractions below 1 add less than three times ONE.
-        match wholes {
-            _ if wholes >= 3 * one => false,
-            _ if wholes <= -3 * one => true,
-            _ => self.is_frequent_exactly(key, wholes, least),
-        }
+        key.whole <= self.sure || key.whole < self.sure_not && self.is_frequent_exactly(key)
     }
 
     /// The same with exact fractions: all terms times the three denominators, each at most 2^31.
     #[cold]
-    fn is_frequent_exactly(&self, key: Fraction, wholes: i128, least: i128) -> bool {
+    fn is_frequent_exactly(&self, key: Fraction) -> bool {
+        let wholes = i128::from(key.whole - self.from) * i128::from(ONE)
+            - self.threshold * i128::from(self.largest.whole - self.smallest.whole);
         let [k, l, s] = [key.den, self.largest.den, self.smallest.den].map(i128::from);
         wholes * k * l * s + i128::from(ONE) * i128::from(key.rem) * l * s
             - self.threshold * i128::from(self.largest.rem) * k * s
-            + least * i128::from(self.smallest.rem) * k * l
+            + self.least * i128::from(self.smallest.rem) * k * l
             < 0
     }
 }
@@ -461,8 +474,7 @@ impl PudLru {
     }
 
     fn border(&self, smallest: Fraction, largest: Fraction) -> Border {
-        let threshold = i128::from(self.threshold);
-        Border { smallest, largest, threshold, shift: self.shift(), rule: self.settings.fug }
+        Border::new(smallest, largest, self.threshold, self.shift(), self.settings.fug)
     }
 
     /// The order of a block among all: A - L, or the value of line 27.
@@ -536,6 +548,11 @@ impl PudLru {
     }
 
     #[inline(always)]
+    fn all_have_one_page(&self) -> bool {
+        self.groups.pages() == self.groups.len()
+    }
+
+    #[inline(always)]
     fn wrote(&mut self) {
         self.position += 1;
         if let Some(threshold) = self.tuner.as_mut().and_then(Tuner::wrote) {
@@ -553,8 +570,12 @@ impl PudLru {
         // No PUD is below 0, and the smallest is not above that of the block written last.
         let low = self.border(Fraction { whole: -self.shift(), rem: 0, den: 1 }, largest);
         let high = self.border(self.key(self.order.newest(ALL)?), largest);
+        let (sure, sure_not) = (low.sure.min(high.sure), low.sure_not.max(high.sure_not));
         let exact = OnceCell::new();
-        let is_frequent = |key| {
+        let is_frequent = |key: Fraction| {
+            if key.whole <= sure || key.whole >= sure_not {
+                return key.whole <= sure;
+            }
             let frequent = low.is_frequent(key);
             if frequent == high.is_frequent(key) {
                 return frequent;
@@ -740,6 +761,34 @@ impl RamManager for PudLru {
             self.sample();
         }
     }
+    /// Only where each block has one page, so that no victim is looked for twice.
+    #[inline(always)]
+    fn leaves_alone(&self) -> Option<Leaves> {
+        let alone = !self.settings.padding && self.all_have_one_page() && self.position < self.samples.due;
+        let victim = if alone { self.victim() } else { None };
+        victim.and_then(|slot| self.groups.leaves(slot))
+    }
+    #[inline(always)]
+    fn left_alone(&mut self, slot: u32) {
+        let count = self.groups.count(slot);
+        self.groups.remove_group(slot);
+        self.leave(slot, count);
+        self.order.unlink(slot);
+        if let Some(tuner) = &mut self.tuner {
+            tuner.destages += 1;
+        }
+    }
+    /// Where each block has one page and hardly any is in FUG, those written once leave in the order of their writes.
+    #[inline(always)]
+    fn leaves_after(&self, slot: Option<u32>) -> Option<(u32, Lpn)> {
+        if !self.all_have_one_page() {
+            return None;
+        }
+        let next = slot.map_or_else(|| self.once.oldest(ALL), |slot| self.once.after(slot))?;
+        let lpn = self.groups.first_page(next);
+        self.groups.expect(lpn);
+        Some((next, lpn))
+    }
     fn remove(&mut self, lpn: Lpn) -> bool {
         let Some((slot, gone)) = self.groups.remove(lpn) else { return false };
         let now = self.groups.count(slot);
@@ -753,13 +802,8 @@ impl RamManager for PudLru {
     }
     #[inline(always)]
     fn left(&mut self, out: &Destage) {
-        let Some(slot) = self.groups.slot_of_destage(out) else { return };
-        let count = self.groups.count(slot);
-        self.groups.remove_group(slot);
-        self.leave(slot, count);
-        self.order.unlink(slot);
-        if let Some(tuner) = &mut self.tuner {
-            tuner.destages += 1;
+        if let Some(slot) = self.groups.slot_of_destage(out) {
+            self.left_alone(slot);
         }
     }
     fn dirty_pages(&self, out: &mut Vec<u32>) {

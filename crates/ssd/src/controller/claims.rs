@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Claim {
     /// The number of the command among those that the drive took.
     pub order: u64,
+    /// Its slot, which knows the place of the claim.
+    pub slot: u32,
     pub extent: Extent,
     pub writes: bool,
 }
@@ -39,27 +41,29 @@ impl Claims {
         self.all.is_empty()
     }
 
+    /// Adds a claim; returns its place.
     #[inline]
-    pub fn add(&mut self, claim: Claim) {
+    #[allow(clippy::cast_possible_truncation)] // no more than commands, which are counted in 32 bits
+    pub fn add(&mut self, claim: Claim) -> u32 {
         self.all.push(claim);
         if Regions::counts_each(claim.extent) {
             self.regions[usize::from(claim.writes)].add(claim.extent);
         } else {
             self.long += 1;
         }
+        self.all.len() as u32 - 1
     }
 
-    /// The command of this order has taken effect. Returns whether it had a claim.
+    /// The command whose claim is at this place has taken effect. Returns the slot of the one whose claim is there now, if any.
     #[inline]
-    pub fn settle(&mut self, order: u64) -> bool {
-        let Some(at) = self.all.iter().position(|claim| claim.order == order) else { return false };
-        let claim = self.all.swap_remove(at);
+    pub fn settle(&mut self, place: u32) -> Option<u32> {
+        let claim = self.all.swap_remove(place as usize);
         if Regions::counts_each(claim.extent) {
             self.regions[usize::from(claim.writes)].take(claim.extent);
         } else {
             self.long -= 1;
         }
-        true
+        self.all.get(place as usize).map(|moved| moved.slot)
     }
 
     /// Whether an earlier command shares sectors with this one, which has its own claim, in a way that matters.

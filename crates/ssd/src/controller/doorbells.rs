@@ -67,15 +67,15 @@ impl Interrupts {
     /// When the host sees a completion that the drive has at `now`, and that noise delays. Among `ready`, those that waited for
     /// this one are seen at once.
     #[inline(always)]
-    pub fn seen(&mut self, completion: &Completion, now: u64, noise: u64, ready: &mut VecDeque<Completion>) -> u64 {
-        let sent = if self.time == 0 { now } else { self.gather(completion, now, noise, ready) };
+    pub fn seen(&mut self, tag: Tag, queue: u16, now: u64, noise: u64, ready: &mut VecDeque<Completion>) -> u64 {
+        let sent = if self.time == 0 { now } else { self.gather(tag, queue, now, noise, ready) };
         sent + self.takes + noise
     }
 
     /// When the interrupt for a completion is sent.
     #[cold]
-    fn gather(&mut self, completion: &Completion, now: u64, noise: u64, ready: &mut VecDeque<Completion>) -> u64 {
-        let at = usize::from(completion.request.queue);
+    fn gather(&mut self, tag: Tag, queue: u16, now: u64, noise: u64, ready: &mut VecDeque<Completion>) -> u64 {
+        let at = usize::from(queue);
         if self.batches.len() <= at {
             self.batches.resize_with(at + 1, Batch::default);
         }
@@ -86,7 +86,7 @@ impl Interrupts {
         if batch.tags.is_empty() {
             batch.due = now + self.time;
         }
-        batch.tags.push((completion.tag.0, noise));
+        batch.tags.push((tag.0, noise));
         if batch.tags.len() < self.threshold {
             return batch.due;
         }
@@ -110,6 +110,9 @@ impl Interrupts {
 #[inline(always)]
 pub(super) fn put(ready: &mut VecDeque<Completion>, completion: Completion) {
     let later = ready.iter().rev().take_while(|other| other.end > completion.end).count();
+    if later == 0 {
+        return ready.push_back(completion); // without a search for the shorter way
+    }
     ready.insert(ready.len() - later, completion);
 }
 

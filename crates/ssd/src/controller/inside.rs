@@ -33,6 +33,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn fly(&mut self, at: usize, forced: bool) {
         let entry = self.buffer.entry(at);
         self.buffer.fly(at);
@@ -45,6 +46,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 
     /// A request to the device below on behalf of another.
+    #[inline(always)]
     pub(super) fn request_for(&self, kind: RequestKind, extent: Extent, of: &Request) -> Request {
         Request {
             arrival: Nanos(self.now),
@@ -57,6 +59,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 
     /// Queues a job for the device below at the gate.
+    #[inline(always)] // as for `take`
     pub(super) fn push(&mut self, request: Request, owner: Owner) {
         self.inside.writes += u32::from(writes(&request));
         let job = Job { request, owner };
@@ -70,6 +73,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 
     /// When the gate would let this job through if it arrived now.
+    #[inline(always)]
     pub(super) fn gate_opens(&mut self, job: &Job) -> u64 {
         if self.config.turnaround.0 == 0 || job.request.kind == RequestKind::Flush {
             return self.now;
@@ -81,6 +85,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 
     /// Lets the first waiting job through, and those behind it that need no turnaround.
+    #[inline(never)]
     pub(super) fn open_gate(&mut self) {
         while let Some(job) = self.inside.queue.pop_front() {
             self.submit_job(job);
@@ -92,6 +97,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
         }
     }
 
+    #[inline(always)]
     pub(super) fn submit_job(&mut self, job: Job) {
         let request = Request { arrival: Nanos(self.now), ..job.request };
         let refused = match job.owner {
@@ -99,7 +105,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             Owner::Command(slot) if self.commands[slot as usize].failed => true,
             owner => match self.hand_down(request, owner) {
                 Ok(tag) => {
-                    self.inside.under_way.push((tag, owner));
+                    self.inside.under_way.push_back((tag, owner));
                     false
                 }
                 Err(error) => {
@@ -156,7 +162,8 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
 
     pub(super) fn job_over(&mut self, completion: Completion) {
         let at = self.inside.under_way.iter().position(|(tag, _)| *tag == completion.tag);
-        let (_, owner) = self.inside.under_way.swap_remove(at.expect("the device below completes what it was given"));
+        let (_, owner) =
+            at.and_then(|at| self.inside.under_way.remove(at)).expect("the device below completes what it was given");
         self.inside.writes -= u32::from(writes(&completion.request));
         if self.payloads.is_some() && completion.request.kind == RequestKind::Read {
             self.data_came(&completion, owner);
@@ -242,6 +249,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
     }
 }
 
+#[inline(always)]
 fn writes(request: &Request) -> bool {
     matches!(request.kind.class(), RequestClass::Write | RequestClass::Discard)
 }

@@ -57,7 +57,8 @@ impl Link {
     #[inline]
     fn start(&mut self, now: u64) {
         let lane_of = |crossing: &Crossing| usize::from(self.full_duplex && crossing.way == Way::Out);
-        for lane in 0..2 {
+        // Without full duplex everything crosses in the first.
+        for lane in 0..1 + usize::from(self.full_duplex) {
             if self.lanes[lane].is_some() {
                 continue;
             }

@@ -92,8 +92,8 @@ struct Command {
     /// Sectors queued for the link.
     asked: u64,
     working: bool,
-    /// Whether it has taken effect.
-    settled: bool,
+    /// The place of its claim until it takes effect.
+    claim: Option<u32>,
     failed: bool,
     fills: Option<u64>,
     effects: Effects,
@@ -134,7 +134,8 @@ struct Inside {
     wrote: Option<bool>,
     /// When the gate opens for the first of the queue.
     opens_at: u64,
-    under_way: Vec<(Tag, Owner)>,
+    /// In order of submission: most complete in it.
+    under_way: VecDeque<(Tag, Owner)>,
     /// Jobs that write or trim, queued or in progress.
     writes: u32,
     /// Entries of the write buffer, queued or in progress.
@@ -431,6 +432,7 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
 
     // --- commands ---
 
+    #[inline(always)] // a request that is passed in memory just after it was written is read slowly
     fn take(&mut self, tag: u64, request: Request) {
         let command = Command { request, tag, order: self.next_order, start: self.now, ..Command::default() };
         self.next_order += 1;
@@ -467,60 +469,57 @@ impl<D: BlockDevice, A: Arbiter> Controller<D, A> {
             RequestClass::Barrier | RequestClass::Manage => self.writers.push_back(slot),
             _ if command.request.sectors == 0 => return self.finish(slot),
             RequestClass::Read => {
-                self.unsettled.add(Claim { order, extent, writes: false });
+                self.claim(slot, order, extent, false);
                 if self.unsettled.must_wait(order, extent, false) || !self.serve(slot) {
                     self.held.push(slot);
                 }
                 return;
             }
             RequestClass::Write | RequestClass::Discard => {
-                self.unsettled.add(Claim { order, extent, writes: true });
+                self.claim(slot, order, extent, true);
                 self.writers.push_back(slot);
             }
         }
         self.run_writers();
     }
 
+    /// Until a command takes effect, those that share sectors with it wait.
+    #[inline(always)]
+    fn claim(&mut self, slot: u32, order: u64, extent: Extent, writes: bool) {
+        self.commands[slot as usize].claim = Some(self.unsettled.add(Claim { order, slot, extent, writes }));
+    }
+
     /// A command has taken effect: later ones may touch its sectors.
     #[inline]
     fn settle(&mut self, slot: u32) {
-        let command = &mut self.commands[slot as usize];
-        let order = command.order;
-        if std::mem::replace(&mut command.settled, true) {
-            return;
-        }
-        if self.unsettled.settle(order) {
+        if let Some(place) = self.commands[slot as usize].claim.take() {
+            if let Some(moved) = self.unsettled.settle(place) {
+                self.commands[moved as usize].claim = Some(place);
+            }
             self.recheck |= !self.held.is_empty() || !self.writers.is_empty();
         }
     }
 
     fn finish(&mut self, slot: u32) {
-        let command = self.commands[slot as usize];
         self.settle(slot);
-        self.free.push(slot);
-        self.queue.release(command.request.kind, 1);
-        if let Some(payloads) = &mut self.payloads {
-            payloads.finished(command.tag, command.failed);
-        }
-        let mut result = if command.failed { self.result_of(slot) } else { Ok(()) };
+        let command = &self.commands[slot as usize];
+        let (tag, request, start, failed) = (command.tag, command.request, command.start, command.failed);
         let mut effects = command.effects;
-        if command.request.kind != RequestKind::Read {
+        self.free.push(slot);
+        self.queue.release(request.kind, 1);
+        if let Some(payloads) = &mut self.payloads {
+            payloads.finished(tag, failed);
+        }
+        let mut result = if failed { self.result_of(slot) } else { Ok(()) };
+        if request.kind != RequestKind::Read {
             if let Some(error) = self.deferred.take() {
                 result = result.and(Err(error));
             }
             effects += std::mem::take(&mut self.owed);
         }
-        let mut completion = Completion {
-            tag: Tag(command.tag),
-            request: command.request,
-            start: Nanos(command.start),
-            end: Nanos(self.now),
-            effects,
-            result,
-        };
-        let noise = self.noise.on(self.now - command.start);
-        completion.end = Nanos(self.interrupts.seen(&completion, self.now, noise, &mut self.ready));
-        doorbells::put(&mut self.ready, completion);
+        let (tag, start, noise) = (Tag(tag), Nanos(start), self.noise.on(self.now - start));
+        let end = Nanos(self.interrupts.seen(tag, request.queue, self.now, noise, &mut self.ready));
+        doorbells::put(&mut self.ready, Completion { tag, request, start, end, effects, result });
     }
 
     /// How many of the sectors from `first` on form one piece: up to the next multiple of the limit.
