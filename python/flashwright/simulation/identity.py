@@ -62,8 +62,8 @@ def identity_of(value: object) -> str:
     if isinstance(value, workloads.Workload):
         return value.spec
     if isinstance(value, workloads.Trace):
-        told = json.loads(value.spec_json())
-        return json.dumps({**told, "name": "", "path": os.path.abspath(value.path)})
+        spec = json.loads(value.spec_json())
+        return json.dumps({**spec, "name": "", "path": os.path.abspath(value.path)})
     if isinstance(value, Tenants):
         own = [[identity_of(each.source), {**each.to_json(), "source": None}] for each in value.all]
         return json.dumps([own, value.alone, value.compared])

@@ -60,8 +60,8 @@ def _marks(details: Sequence[Mapping[str, object]]) -> list[str]:
     differ = [key for key in keys if len({str(own.get(key, "")) for own in details}) > 1]
     marks = [[f"{key}={own[key]}" for key in differ if key in own] for own in details]
     paths = [str(own.get("path", "")) for own in details]
-    told = {", ".join(mark) for mark in marks}
-    if len(told) < len(details) and len(set(paths)) > 1:
+    distinct_marks = {", ".join(mark) for mark in marks}
+    if len(distinct_marks) < len(details) and len(set(paths)) > 1:
         for mark, path in zip(marks, _tails(paths), strict=True):
             mark.insert(0, path)
     return [", ".join(mark) for mark in marks]

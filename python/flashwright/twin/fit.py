@@ -208,9 +208,9 @@ class Search:
         for model in starts:
             kind = (model.scheme, bool(model.unit_bytes), model.superblock)
             kinds.setdefault(kind, []).append(model)
-        for at, alike in enumerate(kinds.values()):
+        for at, same_kind in enumerate(kinds.values()):
             self.trials.until = _UNTIL[0] * (at + 1) / len(kinds)
-            chosen += self.read_best(alike)
+            chosen += self.read_best(same_kind)
         least = min(self.trials.error(model, self.trials.reads) for model in chosen)
         if least > _MAP_IN_RAM:
             # A map that no sign told of may be what is missing.

@@ -135,13 +135,15 @@ class Structures:
                 found.sort(key=lambda pair: pair[0])
                 for kind in product((False, True), ("block", "drive")):
                     # Of those that are sensed alike on the same units the best stands for all.
-                    alike: dict[tuple[int, ...], Model] = {}
+                    best_by_layout: dict[tuple[int, ...], Model] = {}
                     for _, m in found:
                         if (bool(m.unit_bytes), m.superblock) == kind:
                             sensed = m.page_bytes // (m.shot * m.planes)
-                            alike.setdefault((m.channels, m.dies, sensed, m.queue_depth), m)
+                            best_by_layout.setdefault(
+                                (m.channels, m.dies, sensed, m.queue_depth), m
+                            )
                     likely = _LIKELIEST if scheme == "page" else _LIKELIEST // 2
-                    made += self.with_maps([*alike.values()][:likely])
+                    made += self.with_maps([*best_by_layout.values()][:likely])
                 if len(found) > _LIKELIEST:
                     continue
             made += [model for like in likes for model in self.started(like)]
@@ -391,8 +393,8 @@ class Structures:
     def write_variants(self, model: Model) -> list[Model]:
         """Schemes, blocks, SLC caches, and what of the buffer is not known."""
         # Reads do not tell these apart.
-        alike = ALIKE if model.scheme in ALIKE else (model.scheme,)
-        made = [replace(model, scheme=scheme) for scheme in alike]
+        schemes = ALIKE if model.scheme in ALIKE else (model.scheme,)
+        made = [replace(model, scheme=scheme) for scheme in schemes]
         if model.unit_bytes:
             if model.superblock == "block" and model.scheme != "dftl":
                 made = self.programs(model)
