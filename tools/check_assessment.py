@@ -336,7 +336,7 @@ def reads_facts(evidence: Evidence) -> dict[str, Fact]:
         if (part["part"], line["topic"]) == ("Reads", "response")
     )
     interval = re.search(rf"\(({NUMBER}) to ({NUMBER}) if reads", said)
-    is_alike = interval is None and ends[1] <= ends[0] * (1 + CLASS_WIDTH)
+    has_equal_ends = interval is None and ends[1] <= ends[0] * (1 + CLASS_WIDTH)
     if interval is not None:
         # The distribution that they are read off has points so far apart, so that each may lie further out.
         widest = [
@@ -349,12 +349,12 @@ def reads_facts(evidence: Evidence) -> dict[str, Fact]:
                 ends[at] = read_off[at]
     facts = {
         "response": Fact(
-            f"p99 #, p99.9 #{'' if is_alike else ' (# to # if reads were independent)'}, at the recorded pace on the "
-            "model; half of the reads take up to #",
+            f"p99 #, p99.9 #{'' if has_equal_ends else ' (# to # if reads were independent)'}, at the recorded pace "
+            "on the model; half of the reads take up to #",
             (
                 evidence.percentile(0.99),
                 evidence.percentile(0.999),
-                *(() if is_alike else ends),
+                *(() if has_equal_ends else ends),
                 evidence.percentile(0.5),
             ),
             CLASS_WIDTH,
@@ -364,8 +364,8 @@ def reads_facts(evidence: Evidence) -> dict[str, Fact]:
     for name in ("half the pace", "programs and erases in no time"):
         if name in evidence.runs:
             other = p99_9(evidence.runs[name])
-            told, numbers = change(p99_9(run), other)
-            facts[f"p99.9, {name}"] = Fact(f"#, {told}", (other, *numbers))
+            form, numbers = change(p99_9(run), other)
+            facts[f"p99.9, {name}"] = Fact(f"#, {form}", (other, *numbers))
             if other < shortest:
                 best, shortest = name, other
     counts = shortest < min(0.9 * p99_9(run), ends[0] * (1 + CLASS_WIDTH))
@@ -400,15 +400,15 @@ def gain(evidence: Evidence, other: str, names: tuple[str, str], *, is_advised: 
     if f"{shown[0]:.3f}" != f"{shown[1]:.3f}":
         parts.append(f"write amplification # {names[0]}, # {names[1]}")
         numbers += shown
-    told = [
+    changes = [
         (name, times, *change(*times))
         for name, key in (("p99", "p99"), ("p99.9", "p99_9"))
         for times in [(of_reads(before, key), of_reads(after, key))]
     ]
-    if all(share == () for *_, share in told):
+    if all(share == () for *_, share in changes):
         parts.append("p99 and p99.9 of reads do not change")
     else:
-        for name, times, how, share in told:
+        for name, times, how, share in changes:
             parts.append(f"{name} of reads # {names[0]}, # {names[1]} ({how})")
             numbers += [*times, *share]
     unsettled = {each["settled"]["verdict"] for each in pair} & {"transient", "too-short"}
@@ -438,19 +438,19 @@ def setting_facts(evidence: Evidence) -> dict[str, Fact]:
     is_own = config["host"]["scheduler"] == advice
     other = f"scheduler {('mq-deadline' if advice == 'none' else 'none') if is_own else advice}"
     words = (f"with {other}", "as advised") if is_own else ("without", "with")
-    told = gain(evidence, other, words, is_advised=not is_own) if other in runs else Fact("")
-    facts["scheduler"] = Fact(f"{name} {own}{told.form}", (*numbers, *told.numbers))
+    effect = gain(evidence, other, words, is_advised=not is_own) if other in runs else Fact("")
+    facts["scheduler"] = Fact(f"{name} {own}{effect.form}", (*numbers, *effect.numbers))
     if config["controller"]["read-buffer"]["size"] == "0 B":
         facts["read_ahead_kb"] = Fact(f"as it is: there is no read buffer to fit {own}")
     if config["ftl"]["scheme"] in ("page", "dftl"):
         name = "all beyond the load discarded"
-        told = (
+        effect = (
             gain(evidence, name, ("without", "with"), is_advised=True) if name in runs else Fact("")
         )
         facts["discard"] = Fact(
             "run fstrim now and then: under a page map, each page that is given back serves as spare space "
-            f"{own}{told.form}",
-            told.numbers,
+            f"{own}{effect.form}",
+            effect.numbers,
         )
     return facts
 
@@ -485,7 +485,7 @@ def depth_fact(evidence: Evidence) -> Fact:
         evidence.odd.append(f"queue depth: {depth} reaches {min(reaches):.3f} of the highest rate")
     if depth > 1 and min(below) > DEPTH_SHARE + RATES_DIFFER:
         evidence.odd.append(f"queue depth: half of {depth} reaches {min(below):.3f} already")
-    told = (
+    effect = (
         gain(evidence, f"queue depth {depth}", ("without", "with"), is_advised=True)
         if f"queue depth {depth}" in evidence.runs
         else Fact("")
@@ -493,9 +493,9 @@ def depth_fact(evidence: Evidence) -> Fact:
     near = "" if nearest is None else " (# is the nearest size measured)"
     return Fact(
         f"#: for {' and '.join(f'{kind}s' for kind in kinds)} of #, as played{near}: # of their highest rate; more "
-        f"wait longer [short runs of the model]{told.form}",
+        f"wait longer [short runs of the model]{effect.form}",
         (
-            depth, load["bytes_mean"], *((size,) if near else ()), DEPTH_SHARE, *told.numbers,
+            depth, load["bytes_mean"], *((size,) if near else ()), DEPTH_SHARE, *effect.numbers,
         ),
     )  # fmt: skip
 

@@ -34,14 +34,14 @@ def rows_of_figures(schema: Schema) -> Iterator[tuple[str, list[tuple[str, str, 
 
 def _rows(schema: Schema, path: str, section: Schema) -> Iterator[tuple[str, str, str, str]]:
     """A row for each figure of a section; figures that have the same inside are told once."""
-    alike: dict[str, list[tuple[str, Schema]]] = {}
+    figures_by_reference: dict[str, list[tuple[str, Schema]]] = {}
     path += section.get("items_of", "")
     for name, figure in section["properties"].items():
         inside = _section(schema, figure)
         yield _row(f"{path}.{name}", figure, inside)
         if inside is not None:
-            alike.setdefault(str(_reference(figure)), []).append((name, inside))
-    for found in alike.values():
+            figures_by_reference.setdefault(str(_reference(figure)), []).append((name, inside))
+    for found in figures_by_reference.values():
         names = ", ".join(name for name, _ in found)
         yield from _rows(
             schema, f"{path}.{names if len(found) == 1 else f'{{{names}}}'}", found[0][1]

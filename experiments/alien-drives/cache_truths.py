@@ -19,7 +19,7 @@ def cache_truths(make: str, facts: Facts) -> Mapping[str, Truth]:
     ('none',)
     """
     measured = Truth(
-        "what lasts is what was measured: there is nothing to hold it against", judged=False
+        "what lasts is what was measured: there is nothing to hold it against", has_reference=False
     )
     rest = {"steady-cliff": measured, "sustained-rate": measured}
     if make in _NO_FLASH:
@@ -46,6 +46,6 @@ def cache_truths(make: str, facts: Facts) -> Mapping[str, Truth]:
         else exactly("a third of what is free", "dynamic"),
         "slc-cache-folding": exactly("it is folded in pauses", "yes"),
         "idle-before-folding": Truth(
-            "the pause that it waits is not among the facts", judged=False
+            "the pause that it waits is not among the facts", has_reference=False
         ),
     }

@@ -104,7 +104,8 @@ def set_associative(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Tr
         else cannot(merges),
         "spare-space": cannot("logs are used up from the first overwrite on"),
         "best-request": Truth(
-            "what is best depends on the grid of sizes and depths that was tried", judged=False
+            "what is best depends on the grid of sizes and depths that was tried",
+            has_reference=False,
         ),
     }
 

@@ -47,7 +47,7 @@ def load_truths(make: str, facts: Facts) -> Mapping[str, Truth]:
                 "heat slows all down by this factor", 0.7 / slow, min(1.4 / slow, 1.0)
             )
             truths["throttle-recovery"] = Truth(
-                "how fast it cools is not among the facts", judged=False
+                "how fast it cools is not among the facts", has_reference=False
             )
     return truths
 

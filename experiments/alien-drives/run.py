@@ -180,11 +180,11 @@ def play(
 def counts(drives: Sequence[Mapping[str, Any]]) -> Counter[str]:
     """How many findings there are of each judgement, and how many false ones are sure."""
     rows = [row for drive in drives for row in drive["rows"].values()]
-    told = Counter(row["judgement"] for row in rows)
-    told["sure and false"] = sum(
+    tally = Counter(row["judgement"] for row in rows)
+    tally["sure and false"] = sum(
         row["judgement"] == "false" and row["confidence"] >= SURE for row in rows
     )
-    return told
+    return tally
 
 
 def by_make(drives: Sequence[Mapping[str, Any]], out: Callable[[str], object] = print) -> None:
@@ -197,9 +197,9 @@ def by_make(drives: Sequence[Mapping[str, Any]], out: Callable[[str], object] = 
         for make in [*present, *([group] if len(present) > 1 else [])]:
             chosen = (make,) if isinstance(make, str) else make
             these = [drive for drive in drives if drive["make"] in chosen]
-            told = counts(these)
+            tally = counts(these)
             label = f"`{make}`" if isinstance(make, str) else f"**{name}**"
-            out(f"| {label} | {len(these)} | " + " | ".join(str(told[h]) for h in heads) + " |")
+            out(f"| {label} | {len(these)} | " + " | ".join(str(tally[h]) for h in heads) + " |")
 
 
 def by_parameter(drives: Sequence[Mapping[str, Any]], out: Callable[[str], object] = print) -> None:
@@ -208,10 +208,10 @@ def by_parameter(drives: Sequence[Mapping[str, Any]], out: Callable[[str], objec
     out("| parameter | " + " | ".join(heads) + " |")
     out("| --- " * (1 + len(heads)) + "|")
     for parameter in drives[0]["rows"]:
-        told = counts(
+        tally = counts(
             [{"rows": {parameter: d["rows"][parameter]}} for d in drives if parameter in d["rows"]]
         )
-        out(f"| {parameter} | " + " | ".join(str(told[head]) for head in heads) + " |")
+        out(f"| {parameter} | " + " | ".join(str(tally[head]) for head in heads) + " |")
 
 
 def calibration(drives: Sequence[Mapping[str, Any]]) -> list[tuple[float, float, int, int]]:
@@ -298,11 +298,11 @@ def report(drives: Sequence[Mapping[str, Any]]) -> None:
     for drive in drives:
         for parameter, row in drive["rows"].items():
             if row["judgement"] == "false":
-                told = row["value"] if row["verdict"] == "found" else "none"
+                value = row["value"] if row["verdict"] == "found" else "none"
                 truth = row["truth"]
                 said = [*truth["values"], *(f"{a:.4g} to {b:.4g}" for a, b in truth["ranges"])]
                 print(
-                    f"  false: {drive['make']}-{drive['seed']} {parameter}: {told} "
+                    f"  false: {drive['make']}-{drive['seed']} {parameter}: {value} "
                     f"({row['confidence']:.2f}); {truth['why']}: "
                     f"{', '.join(map(str, said)) or 'nothing to tell'}"
                 )
@@ -354,9 +354,9 @@ def main() -> None:
         drives = []
         for drive in play(makes, seeds, given.mode, given.jobs, tuple(given.only)):
             drives.append(drive)
-            told = dict(counts([drive]))
+            tally = dict(counts([drive]))
             name = f"{drive['make']}-{drive['seed']}"
-            print(name, f"{drive['seconds']} s", told, file=sys.stderr, flush=True)
+            print(name, f"{drive['seconds']} s", tally, file=sys.stderr, flush=True)
         result = {"mode": given.mode, "drives": drives}
         save(given.out, given.set, result)
     if not drives:

@@ -33,7 +33,7 @@ class Truth:
         Numbers within these are right too.
     answerable : bool
         Whether requests can show it. If not, "cannot tell" is right.
-    judged : bool
+    has_reference : bool
         Whether there is a truth to judge by at all.
     """
 
@@ -41,7 +41,7 @@ class Truth:
     values: tuple[Value, ...] = ()
     ranges: tuple[tuple[float, float], ...] = ()
     answerable: bool = True
-    judged: bool = True
+    has_reference: bool = True
 
 
 def judge(finding: Mapping[str, Any], truth: Truth) -> Judgement:
@@ -52,7 +52,7 @@ def judge(finding: Mapping[str, Any], truth: Truth) -> Judgement:
     >>> judge({"verdict": "unknown", "value": None}, cannot("has no units"))
     'rightly untold'
     """
-    if not truth.judged:
+    if not truth.has_reference:
         return "not judged"
     if finding["verdict"] == "unknown":
         return "unknown" if truth.answerable else "rightly untold"
@@ -140,7 +140,8 @@ def page_mapped(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]
             facts["spare"] + 0.02,
         ),
         "best-request": Truth(
-            "what is best depends on the grid of sizes and depths that was tried", judged=False
+            "what is best depends on the grid of sizes and depths that was tried",
+            has_reference=False,
         ),
     }
     if cleaning["stalls"] < 30:
@@ -186,7 +187,7 @@ def no_flash(why: str, **defended: tuple[Value, ...]) -> dict[str, Truth]:
     )
     truths = {name: cannot(why, *defended.get(name.replace("-", "_"), ())) for name in parameters}
     truths["best-request"] = Truth(
-        "what is best depends on the grid of sizes and depths that was tried", judged=False
+        "what is best depends on the grid of sizes and depths that was tried", has_reference=False
     )
     return truths
 
@@ -301,7 +302,8 @@ def card(facts: Facts, cleaning: Mapping[str, float]) -> dict[str, Truth]:
         ),
         "spare-space": cannot("its spare units only take the place of open ones"),
         "best-request": Truth(
-            "what is best depends on the grid of sizes and depths that was tried", judged=False
+            "what is best depends on the grid of sizes and depths that was tried",
+            has_reference=False,
         ),
     }
 

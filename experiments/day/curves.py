@@ -181,9 +181,9 @@ def main() -> None:
     print("| curve | ns (write amplification) at each value | slope |\n| --- | --- | --- |")
     for curve in chosen:
         own = [row for row in rows if row.curve == curve.name]
-        told = ", ".join(f"{row.value:,}: {row.ns:,.0f} ({row.amplification:.2f})" for row in own)
+        points = ", ".join(f"{row.value:,}: {row.ns:,.0f} ({row.amplification:.2f})" for row in own)
         exponent = slope([row.value for row in own], [row.ns for row in own])
-        print(f"| {curve.name} | {told} | {exponent:+.2f} |")
+        print(f"| {curve.name} | {points} | {exponent:+.2f} |")
     if given.figure:
         drawn(rows, given.figure)
 

@@ -220,8 +220,8 @@ def run(name: str, rows: int, capacities: float, kind: str) -> dict[str, Any]:
             base.update(chunk)
             updates += chunk * BATCH
             samples.append((updates * ROW_BYTES, *counts(served)))
-            told = samples[-1][1] - samples[-2][1]
-            chunk = max(10, min(2 * chunk, round(chunk * whole / 100 / max(told, 1))))
+            host_bytes = samples[-1][1] - samples[-2][1]
+            chunk = max(10, min(2 * chunk, round(chunk * whole / 100 / max(host_bytes, 1))))
             if sys.stderr.isatty():
                 print(f"\r{name}: {written / whole:.0%}", end="", file=sys.stderr)
         used = sh("df", "--output=used", "-B1", at).split()[-1]

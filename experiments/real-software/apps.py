@@ -40,7 +40,7 @@ def after(number: int) -> dict[int, bytes]:
     return found
 
 
-def judged(found: dict[int, bytes], promised: int) -> None:
+def check_rows(found: dict[int, bytes], promised: int) -> None:
     """Raise an error unless these are the rows after some transaction that was promised, or after a later one."""
     number = int.from_bytes(found.get(0, bytes(8)), "little")
     if number < promised:
@@ -84,7 +84,7 @@ class Database(App):
 
     def judge(self, promised: int) -> None:
         """Raise an error unless what was promised is there."""
-        judged(self.found(), promised)
+        check_rows(self.found(), promised)
 
     def close(self) -> None:
         """Close the database."""

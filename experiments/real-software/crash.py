@@ -182,11 +182,11 @@ def test(
     """Cut it short; a row of the table."""
     played = CrashTest(recording, settings)
 
-    def told(done: int, total: int) -> None:
+    def show_progress(done: int, total: int) -> None:
         if sys.stderr.isatty():
             print(f"\r{case.name}, {drive}: {done:,} of {total:,}", end="", file=sys.stderr)
 
-    result = played.run(check(case), cuts, seed=seed, jobs=jobs, progress=told)
+    result = played.run(check(case), cuts, seed=seed, jobs=jobs, progress=show_progress)
     print(
         f"{case.name:20} {drive:18} {result.operations:8,} operations {result.cuts:7,} cuts, {result.cuts_in_mount:5,} "
         f"in mounts too, {len(result.failures):6,} failed  {result.elapsed_s:7.1f} s",

@@ -104,11 +104,11 @@ def main() -> None:
                     "random": rng.permutation(logical),
                     "constructed": constructed(logical, rng),
                 }
-                told = ", ".join(
+                costs = ", ".join(
                     f"{name} {len(head) / logical:.2f} + {needed(ssd, head, tail, settled, Path(folder)):.2f}"
                     for name, head in starts.items()
                 )
-                print(f"{victim:6}  {utilization:11}  {settled:.3f}  {told}", flush=True)
+                print(f"{victim:6}  {utilization:11}  {settled:.3f}  {costs}", flush=True)
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def cases(which: str, runs: int, traces: Path | None) -> list[Case]:
     return found
 
 
-def told(rows: list[dict[str, Any]]) -> dict[str, Any]:
+def summarize(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The rates over rows."""
     settled = [row for row in rows if "error" in row]
     wrong = [row for row in settled if abs(row["error"]) > TOLERANCE]
@@ -176,7 +176,7 @@ def main() -> None:
             if sys.stderr.isatty():
                 print(f"\r{len(rows)} of {len(chosen)}", end="", file=sys.stderr)
     rows.sort(key=lambda row: int(row["seed"]))
-    summary = told(rows)
+    summary = summarize(rows)
     for name, value in summary.items():
         print(f"{name:45} {value}")
     for row in rows:

@@ -81,7 +81,7 @@ def _is_refused(run: Run) -> bool:
     return figures is not None and figures["precondition"]["scaled"]["refused"] is not None
 
 
-def judged(name: str, case: Case) -> list[dict[str, Any]]:
+def play_starts(name: str, case: Case) -> list[dict[str, Any]]:
     """Both starts of a case; none if no small drive stands for its drive."""
     rows = []
     requests = case.requests
@@ -166,7 +166,7 @@ def main() -> None:
             if case.seed < last or (name, case.seed) in played:
                 continue
             try:
-                found = judged(name, case)
+                found = play_starts(name, case)
             except FlashwrightError:
                 continue
             writer.writerows(

@@ -86,10 +86,18 @@ def killed(file: Path, folder: Path, jobs: int, chance: random.Random, points: i
 
 def dask(file: Path, folder: Path, jobs: int, chance: random.Random, points: int) -> str:
     """A scheduler and four workers, of which one is killed half-way."""
-    told = folder / "scheduler.json"
+    address_file = folder / "scheduler.json"
 
     def start(what: str, *options: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "dask", what, "--scheduler-file", str(told), *options]
+        words = [
+            sys.executable,
+            "-m",
+            "dask",
+            what,
+            "--scheduler-file",
+            str(address_file),
+            *options,
+        ]
         quiet = subprocess.DEVNULL
         return subprocess.Popen(
             words, cwd=folder, stdout=quiet, stderr=quiet, start_new_session=True
@@ -98,10 +106,10 @@ def dask(file: Path, folder: Path, jobs: int, chance: random.Random, points: int
     worker = ("--nthreads", "1", "--host", "127.0.0.1", "--no-nanny", "--no-dashboard")
     processes = [start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")]
     try:
-        while not told.exists():
+        while not address_file.exists():
             time.sleep(0.1)
         processes += [start("worker", *worker) for _ in range(WORKERS)]
-        go = Go(file, folder, "--dask", json.loads(told.read_text())["address"])
+        go = Go(file, folder, "--dask", json.loads(address_file.read_text())["address"])
         assert go.until(points // 2)
         processes[-1].kill()
         print(f"  one of {WORKERS} workers killed with {go.kept} points kept", flush=True)
@@ -134,9 +142,9 @@ def main() -> int:
             began = time.monotonic()
             print(f"{name}: {points} points", flush=True)
             chance = random.Random(chosen.seed)
-            told = WAYS[name](chosen.file, Path(folder), chosen.jobs, chance, points)
-            print(f"  {told}\n  {time.monotonic() - began:.1f} s in all", flush=True)
-            files |= set(re.findall(r"^  file (.*)$", told, re.MULTILINE))
+            report = WAYS[name](chosen.file, Path(folder), chosen.jobs, chance, points)
+            print(f"  {report}\n  {time.monotonic() - began:.1f} s in all", flush=True)
+            files |= set(re.findall(r"^  file (.*)$", report, re.MULTILINE))
     print("the same file" if len(files) == 1 else f"{len(files)} different files")
     return int(len(files) != 1)
 

@@ -250,7 +250,7 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", type=Path, help="write the figures here")
     options = parser.parse_args(words)
-    wanted = options.trace or [each.name for each in halves.TRACES if each.judged]
+    wanted = options.trace or [each.name for each in halves.TRACES if each.by_default]
     rows = []
     for known in halves.TRACES:
         if known.name not in wanted:

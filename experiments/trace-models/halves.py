@@ -33,7 +33,7 @@ class Known:
         Its format, where the content does not tell.
     stand_in : str or None
         The bundled stand-in of the whole trace.
-    judged : bool
+    by_default : bool
         Whether ``acceptance.py`` judges on it unless asked for others: published traces that write.
     """
 
@@ -41,7 +41,7 @@ class Known:
     file: str
     format: str | None = None
     stand_in: str | None = None
-    judged: bool = True
+    by_default: bool = True
 
     def path(self) -> str | None:
         """The file, or None if it is absent."""
@@ -59,21 +59,21 @@ TRACES = (
         "websearch1-first50k.flashsim.zst",
         "flashsim",
         stand_in="websearch1",
-        judged=False,
+        by_default=False,
     ),
-    Known("websearch1-asu", "websearch1-small.mqsim.zst", stand_in="websearch1", judged=False),
+    Known("websearch1-asu", "websearch1-small.mqsim.zst", stand_in="websearch1", by_default=False),
     Known("prxy_0", "prxy_0-first20k.msr.csv.zst"),
-    Known("msn-fs", "msn-fs-150k.disksim.zst", stand_in="msn", judged=False),
+    Known("msn-fs", "msn-fs-150k.disksim.zst", stand_in="msn", by_default=False),
     Known("hplajw", "hplajw-1week.csv.zst"),
     Known("cloudphysics", "cloudphysics-sample.csv.zst"),
     Known("financial1-asu9", "financial1-asu9-first10k.disksim.zst", "disksim"),
     Known("fiu-mail", "fiu-mail-10k.fiu.zst"),
     Known("postmark-msr", "postmark-msr.disksim.zst"),
     Known("emmc-installing", "emmc-installing.txt.zst"),
-    Known("pgbench", "bundled:pgbench", judged=False),
-    Known("postmark", "bundled:postmark", judged=False),
-    Known("rocksdb", "bundled:rocksdb", judged=False),
-    Known("sqlite", "bundled:sqlite", judged=False),
+    Known("pgbench", "bundled:pgbench", by_default=False),
+    Known("postmark", "bundled:postmark", by_default=False),
+    Known("rocksdb", "bundled:rocksdb", by_default=False),
+    Known("sqlite", "bundled:sqlite", by_default=False),
 )
 
 

@@ -48,7 +48,7 @@ def fitted(first: Path, folder: Path, options: Sequence[str]) -> workloads.Workl
     return workloads.parse(f"model:{model}")
 
 
-class Judged:
+class Comparison:
     """One trace: its halves, the drive of its size, and what stands against the second half."""
 
     def __init__(
@@ -214,7 +214,7 @@ def main(words: Sequence[str] | None = None) -> int:
         began = time.perf_counter()
         print(f"{known.name}", flush=True)
         with tempfile.TemporaryDirectory(prefix="flashwright-") as folder:
-            rows.append(Judged(known, Path(folder), most, options.fit.split()).row(seeds))
+            rows.append(Comparison(known, Path(folder), most, options.fit.split()).row(seeds))
         print(f"  {time.perf_counter() - began:.0f} s", flush=True)
     if not rows:
         print("no trace to judge on", file=sys.stderr)

@@ -83,11 +83,11 @@ def table(before: Mapping[str, str], claims: Sequence[Claim]) -> str:
     ]
     for claim in rows:
         old, new = before[claim["id"]], claim["verdict"]
-        told = new if old == new else f"**{new}**"
+        verdict = new if old == new else f"**{new}**"
         readings = "; ".join(otherwise(claim)) if new in OPEN else ""
         name = f"[{claim['id']}](../../docs/explanation/claims/{claim['paper']}.md)"
         lines.append(
-            f"| {name} | {claim['kind']} | {old} | {told} | {readings} | {experiment(claim)} |"
+            f"| {name} | {claim['kind']} | {old} | {verdict} | {readings} | {experiment(claim)} |"
         )
     return "\n".join(lines) + "\n"
 

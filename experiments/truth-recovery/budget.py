@@ -33,8 +33,8 @@ def ask(name: str, mode: Mode, most_s: float | None) -> dict[str, Any]:
     began = time.monotonic()
     with Target(name) as target:
         planned = {item.name: item for item in plan(target, mode=mode)}
-        told = [_of(item) for item in planned.values()]
-        row = {"drive": name, "mode": mode, "capacity_bytes": target.capacity_bytes, "plan": told}
+        rows = [_of(item) for item in planned.values()]
+        row = {"drive": name, "mode": mode, "capacity_bytes": target.capacity_bytes, "plan": rows}
         if most_s == 0:
             return row
         found = probe(target, mode=mode, time_limit=most_s)

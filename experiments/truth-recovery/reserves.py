@@ -154,10 +154,10 @@ def main() -> int:
     asked = Asked(options.family, not options.blind, options.budget, options.kept)
     if options.kept:
         options.kept.mkdir(parents=True, exist_ok=True)
-    told_of = measured if options.measured else partial(advised, asked=asked)
+    evaluate = measured if options.measured else partial(advised, asked=asked)
     rows = []
     with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
-        for row in pool.imap_unordered(told_of, works):
+        for row in pool.imap_unordered(evaluate, works):
             rows.append(row)
             print(
                 *(f"{name}={cell}".replace(",", ";") for name, cell in row.items()),
@@ -166,9 +166,9 @@ def main() -> int:
             )
     if options.out:
         options.out.write_text(json.dumps(rows, indent=1) + "\n")
-    held, told = sum(bool(row["holds"]) for row in rows), len(rows)
+    held, total = sum(bool(row["holds"]) for row in rows), len(rows)
     unsure = sum(row["advice"] == "cannot tell" for row in rows)
-    print(f"holds or cannot tell: {held} of {told}; cannot tell: {unsure}", file=sys.stderr)
+    print(f"holds or cannot tell: {held} of {total}; cannot tell: {unsure}", file=sys.stderr)
     return 0
 
 

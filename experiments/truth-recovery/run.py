@@ -130,11 +130,11 @@ def ask(
             drive_time=drive_time_s,
             seed=seed,
         )
-    told = {finding["parameter"]: finding for finding in found.json["findings"]}
+    findings = {finding["parameter"]: finding for finding in found.json["findings"]}
     rows = {}
-    told_of = answers(ssd) if family == "wide" else expected(truth(ssd))
-    for parameter, right in told_of.items():
-        finding = told.get(parameter)
+    right_answers = answers(ssd) if family == "wide" else expected(truth(ssd))
+    for parameter, right in right_answers.items():
+        finding = findings.get(parameter)
         if finding is None:
             continue
         rows[parameter] = {
@@ -161,12 +161,12 @@ def table(drives: list[dict[str, Any]], out: Callable[[str], object] = print) ->
     out(" | ".join(head))
     for parameter in drives[0]["rows"]:
         counts = Counter(drive["rows"][parameter]["verdict"] for drive in drives)
-        judged = counts["right"] + counts["unknown"] + counts["wrong"]
+        total = counts["right"] + counts["unknown"] + counts["wrong"]
         given = counts["right"] + counts["wrong"]
         out(
-            f"{parameter} | {judged} | {counts['right'] / max(judged, 1):.1%} | "
-            f"{counts['unknown'] / max(judged, 1):.1%} | {counts['wrong'] / max(judged, 1):.1%} | "
-            f"{counts['right'] / max(given, 1):.1%} | {given / max(judged, 1):.1%} | "
+            f"{parameter} | {total} | {counts['right'] / max(total, 1):.1%} | "
+            f"{counts['unknown'] / max(total, 1):.1%} | {counts['wrong'] / max(total, 1):.1%} | "
+            f"{counts['right'] / max(given, 1):.1%} | {given / max(total, 1):.1%} | "
             f"{counts[HIDDEN] or ''}"
         )
     for drive in drives:

@@ -57,8 +57,11 @@ class Answer:
     @property
     def text(self) -> str:
         """As a table shows it."""
-        told = [*map(str, self.values), *(f"{low:.4g} to {high:.4g}" for low, high in self.ranges)]
-        return " or ".join(told) or "nothing"
+        alternatives = [
+            *map(str, self.values),
+            *(f"{low:.4g} to {high:.4g}" for low, high in self.ranges),
+        ]
+        return " or ".join(alternatives) or "nothing"
 
 
 def draw_wide(seed: int, *, small: bool = False) -> Ssd:

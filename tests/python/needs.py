@@ -65,7 +65,7 @@ def _present(path: Path) -> Path:
     return path
 
 
-def judged(report: Report) -> Report:
+def refuse_skip(report: Report) -> Report:
     """Make a skip for a reason that is not allowed a failure, where ``CI=true``."""
     if not report.skipped or hasattr(report, "wasxfail") or os.environ.get("CI") != "true":
         return report
@@ -79,10 +79,10 @@ def judged(report: Report) -> Report:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Judge the skip of a test."""
-    return judged((yield))
+    return refuse_skip((yield))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     """Judge the skip of a whole file."""
-    return judged((yield))
+    return refuse_skip((yield))

@@ -311,13 +311,17 @@ def test_there_is_a_truth_for_each_parameter(make: str) -> None:
     facts = dict(alien.facts) | {"capacity": alien.capacity_bytes, "sector": alien.block_bytes}
     alien.close()
     cleaning = {"stalls": 100.0, "interval_bytes": 1e6, "stall_ns": 1e6}
-    told = run.truths_by(make, facts, cleaning)
-    assert set(told) == {parameter for probe in PROBES for parameter in probe.PARAMETERS}
-    for parameter, truth in told.items():
+    truth_by_parameter = run.truths_by(make, facts, cleaning)
+    assert set(truth_by_parameter) == {
+        parameter for probe in PROBES for parameter in probe.PARAMETERS
+    }
+    for parameter, truth in truth_by_parameter.items():
         assert truth.why and "\n" not in truth.why
         assert all(low <= high for low, high in truth.ranges), parameter
         # What can be answered has an answer.
-        assert not (truth.answerable and truth.judged) or truth.values or truth.ranges, parameter
+        assert not (truth.answerable and truth.has_reference) or truth.values or truth.ranges, (
+            parameter
+        )
 
 
 def test_no_make_is_on_both_sides() -> None:
@@ -334,7 +338,7 @@ def test_how_findings_are_judged() -> None:
 
     size = truths.between("", 90, 110, 4096)
     hidden = truths.cannot("", 4096)
-    unjudged = truths.Truth("", judged=False)
+    unjudged = truths.Truth("", has_reference=False)
     cases = [
         (said("found", 4096), size, "right"),
         (said("found", 100), size, "right"),
@@ -358,8 +362,8 @@ def test_calibration_counts_claims_alone() -> None:
     bins = run.calibration([{"rows": named}])
     assert bins[0] == (0.5, 0.6, 1, 0) and bins[-1] == (0.99, 1.0, 3, 2)
     assert sum(claims for _, _, claims, _ in bins) == 4
-    told = run.counts([{"rows": named}])
-    assert (told["false"], told["sure and false"]) == (2, 1)
+    tally = run.counts([{"rows": named}])
+    assert (tally["false"], tally["sure and false"]) == (2, 1)
 
 
 @pytest.fixture

@@ -242,19 +242,19 @@ def test_files_tell_what_was_played(tmp_path: Path) -> None:
 
 def test_the_columns_of_a_trace_agree_with_what_is_told_of_it() -> None:
     source = workloads.bundled("sqlite")
-    table, told = tracefiles.columns(source), tracefiles.info(source)
-    assert table.num_rows == told["requests"]
+    table, info = tracefiles.columns(source), tracefiles.info(source)
+    assert table.num_rows == info["requests"]
     kinds = table["kind"].to_numpy(zero_copy_only=False)
     assert [(kinds == kind).sum() for kind in ("read", "write", "trim", "flush")] == [
-        told[kind] for kind in ("reads", "writes", "trims", "flushes")
+        info[kind] for kind in ("reads", "writes", "trims", "flushes")
     ]
     sectors = table["sectors"].to_numpy().astype(np.int64)
-    assert 512 * sectors[kinds == "write"].sum() == told["written_bytes"]
+    assert 512 * sectors[kinds == "write"].sum() == info["written_bytes"]
     transfers = (kinds == "read") | (kinds == "write")
     ends = table["first_sector"].to_numpy().astype(np.int64) + sectors
-    assert 512 * ends[transfers].max() == told["end_byte"]
+    assert 512 * ends[transfers].max() == info["end_byte"]
     arrivals = table["arrival_ns"].to_numpy()
-    assert int(arrivals.max() - arrivals.min()) == told["span_ns"]
+    assert int(arrivals.max() - arrivals.min()) == info["span_ns"]
     first = tracefiles.columns(source, requests=5000)
     assert first.equals(table.slice(0, 5000))
     with pytest.raises(errors.WorkloadError, match="requests: found 0"):

@@ -273,7 +273,7 @@ def test_a_load_that_is_fitted_to_the_model_is_told_as_such(
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "text"),
     [
         (0, 0, "no change"),
         (1000, 1004, "no change"),
@@ -286,8 +286,8 @@ def test_a_load_that_is_fitted_to_the_model_is_told_as_such(
         (0, 5, "from nothing"),
     ],
 )
-def test_how_a_change_of_a_time_is_told(before: int, after: int, told: str) -> None:
-    assert assessment_lines._change(before, after) == told
+def test_how_a_change_of_a_time_is_told(before: int, after: int, text: str) -> None:
+    assert assessment_lines._change(before, after) == text
 
 
 def test_the_screen_and_the_page_say_what_the_json_says(command: Cli, assessed: Assessed) -> None:

@@ -15,7 +15,7 @@ from flashwright import Ssd, compare, policies, sweep, workloads
 from flashwright.errors import FlashwrightError
 from flashwright.simulation.warnings import gathered
 from flashwright.support.estimate import half_width_of_parts
-from flashwright.support.names import told_apart
+from flashwright.support.names import distinct_names
 from flashwright.traces import tracefiles
 from flashwright.traces.compare import compare as compare_traces
 
@@ -155,10 +155,10 @@ def test_settings_that_do_not_concern_a_run_are_said(command: Cli, small: str) -
 def test_runs_of_one_label_are_not_taken_for_each_other() -> None:
     ssd = Ssd.named("default").precondition("empty")
     runs = compare(ssd, "uniform", {"depth": [1, 2]}, requests=50)
-    alike = type(runs)(run.labelled("same").with_varied({}) for run in runs)
+    equal_labels = type(runs)(run.labelled("same").with_varied({}) for run in runs)
     with pytest.raises(FlashwrightError, match="found 2 of the label 'same'"):
-        alike["same"]
-    assert len(alike.over_seeds()) == 2, "they differ in more than a seed"
+        equal_labels["same"]
+    assert len(equal_labels.over_seeds()) == 2, "they differ in more than a seed"
 
 
 def test_traces_of_one_name_in_two_folders(tmp_path: Path, command: Cli) -> None:
@@ -180,11 +180,13 @@ def test_traces_of_one_name_in_two_folders(tmp_path: Path, command: Cli) -> None
 
 
 def test_names_are_told_apart() -> None:
-    assert told_apart(["p", "p"], ["1", "2"], [{"k": 1, "path": "x"}, {"k": 2, "path": "y"}]) == [
+    assert distinct_names(
+        ["p", "p"], ["1", "2"], [{"k": 1, "path": "x"}, {"k": 2, "path": "y"}]
+    ) == [
         "p (k=1)",
         "p (k=2)",
     ]
-    assert told_apart(["p", "p", "q"], ["1", "1", "2"]) == ["p", "p", "q"]
+    assert distinct_names(["p", "p", "q"], ["1", "1", "2"]) == ["p", "p", "q"]
 
 
 # False certainty ----------------------------------------------------------------------------------

@@ -426,10 +426,10 @@ def test_jobs_in_python(small: str) -> None:
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_keeps_what_was_finished(small: str, jobs: int) -> None:
     ssd = Ssd.from_toml(small)
-    told: list[str] = []
+    phases: list[str] = []
 
     def interrupt(now: Progress) -> None:
-        told.append(now.phase)
+        phases.append(now.phase)
         if now.requests > 100:
             signal.raise_signal(signal.SIGINT)
 
@@ -443,7 +443,7 @@ def test_ctrl_c_keeps_what_was_finished(small: str, jobs: int) -> None:
         )
     assert [run.label for run in stop.value.runs] == ["requests=100"]
     assert stop.value.result is not None and stop.value.result.json["ended"] == "interrupted"
-    assert told[-1] == "measured"
+    assert phases[-1] == "measured"
 
 
 def test_faults_in_python(small: str) -> None:

@@ -117,9 +117,9 @@ def test_a_pipe_without_columns_gets_every_column(
 def test_what_leaves_is_said(command: Cli, small: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     said = command(*COMMANDS["compare"](small, Path())).out
-    told = " ".join(said[said.index("not shown in 80 columns:") :].split())
-    assert "max erases" in told and "(--json or a wider terminal shows them)" in told
-    assert not re.search(r"\bWA\b", told)
+    message = " ".join(said[said.index("not shown in 80 columns:") :].split())
+    assert "max erases" in message and "(--json or a wider terminal shows them)" in message
+    assert not re.search(r"\bWA\b", message)
 
 
 def test_heads_fold_before_columns_leave() -> None:

@@ -122,8 +122,8 @@ def test_the_command(command: Cli, log: Path, tmp_path: Path) -> None:
     found = json.loads(run.out)
     assert found["cuts"] == 20 and 0 < len(found["failures"]) < 20
     assert all(each["marks"] >= 40 and "forty marks" in each["why"] for each in found["failures"])
-    told = command("crash", log, "--check", "true", "--cuts", 5)
-    assert told.status == 0 and "failed checks" in told.out
+    checked = command("crash", log, "--check", "true", "--cuts", 5)
+    assert checked.status == 0 and "failed checks" in checked.out
     shown = command("crash", log, "--operation", 3, "--image", tmp_path / "image")
     assert shown.status == 0 and (tmp_path / "image").exists()
 

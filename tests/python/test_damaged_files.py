@@ -169,9 +169,9 @@ def test_every_damage_is_refused(make: Callable[[Path], Kind], tmp_path: Path) -
         kind.path.write_bytes(damaged)
         with pytest.raises(FlashwrightError) as refused:
             kind.read()
-        told = f"{damage.__name__} number {number}: {refused.value}"
-        assert str(kind.path) in str(refused.value), told
-        assert len(str(refused.value).splitlines()) == 1, told
+        message = f"{damage.__name__} number {number}: {refused.value}"
+        assert str(kind.path) in str(refused.value), message
+        assert len(str(refused.value).splitlines()) == 1, message
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < GROWTH_MAX_KB
     kind.path.write_bytes(whole)
     assert kind.read() == expected

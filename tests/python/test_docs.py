@@ -188,11 +188,11 @@ def unmarked(text: str) -> list[str]:
                 r"\d\.\d+", line[max(0, head.start() - 6) : head.end() + 2]
             ):
                 cell = "" if verdict is None else line[verdict.start() - 8 : verdict.end() + 8]
-                told = re.search(
+                mark = re.search(
                     r"\byes\b|\bno cleaning\b|\btransient\b|\btoo short\b|(\d+) of \1\b", cell
                 )
-                told = told or _UNSETTLED.search(near)
-                if not told and (verdict is not None or not _SETTLED.search(near)):
+                mark = mark or _UNSETTLED.search(near)
+                if not mark and (verdict is not None or not _SETTLED.search(near)):
                     found.append(line)
             elif _AMPLIFICATION.search(line):
                 marks = f"{line}\n{near}"

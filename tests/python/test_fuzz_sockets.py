@@ -309,10 +309,10 @@ def test_what_a_server_says_is_words_of_one_line(folder: Path) -> None:
 
     with (
         hostile_server(folder / "s", ask_again, random.Random(1)),
-        pytest.raises(FlashwrightError) as told,
+        pytest.raises(FlashwrightError) as raised,
     ):
         ask(f"unix:{folder / 's'}", "stats")
-    assert str(told.value) == "a b c d"
+    assert str(raised.value) == "a b c d"
 
 
 class DamagingRelay:

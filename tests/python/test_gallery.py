@@ -39,9 +39,9 @@ def test_an_example_prints_what_is_recorded(script: Path) -> None:
 def test_a_figure_that_cleaning_decides_has_settled_or_says_not(script: Path) -> None:
     printed = script.with_suffix(".out").read_text(encoding="utf-8")
     if re.search("amplification|programmed per page|blocks erased|response, ms", printed):
-        told = re.search(r"settled: (\d+) of \1\b|^settled: write", printed, re.MULTILINE)
+        verdict = re.search(r"settled: (\d+) of \1\b|^settled: write", printed, re.MULTILINE)
         text = script.read_text(encoding="utf-8")
-        assert told or re.search(r"transient|not\s+(# )?settled", text), printed
+        assert verdict or re.search(r"transient|not\s+(# )?settled", text), printed
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -97,9 +97,11 @@ def test_what_is_unknown_gives_a_sentence_and_no_advice(parameter: str) -> None:
     blind = Finding(parameter, "unknown", why="two sizes fit alike")
     advice = host_advice(profile(blind))
     assert not any(line.given and parameter in line.rests_on for line in advice.lines)
-    told = [line for line in advice.lines if not line.given and parameter in line.rests_on]
+    notes = [line for line in advice.lines if not line.given and parameter in line.rests_on]
     if parameter not in ("parallel-units", "clustered-block"):
-        assert told and all(f"{parameter} is unknown (two sizes fit alike)" in t.text for t in told)
+        assert notes and all(
+            f"{parameter} is unknown (two sizes fit alike)" in t.text for t in notes
+        )
         left_out = host_advice(profile(without=parameter))
         assert any(f"{parameter} was not looked for" in line.text for line in left_out.lines)
 
@@ -250,7 +252,7 @@ def test_drives_of_4_kib_blocks_are_partitioned_in_those() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "block", "ext4", "xfs", "told"),
+    ("page", "block", "ext4", "xfs", "text"),
     [
         (16 * KIB, 4 * MIB, "stride=4,stripe-width=1024", "su=16384,sw=256", ""),
         # Three blocks of 4 KiB are two pages of 6 KiB.
@@ -261,11 +263,11 @@ def test_drives_of_4_kib_blocks_are_partitioned_in_those() -> None:
     ],
 )
 def test_file_systems_are_laid_out_in_whole_pages(
-    page: int, block: int, ext4: str, xfs: str, told: str
+    page: int, block: int, ext4: str, xfs: str, text: str
 ) -> None:
     advice = host_advice(profile(found("clustered-page", page), found("clustered-block", block)))
     assert advice.mkfs == {"mkfs.ext4": f"-b 4096 -E {ext4}", "mkfs.xfs": f"-d {xfs}"}
-    assert told in about(advice, "ext4").text
+    assert text in about(advice, "ext4").text
     assert about(advice, "ext4").commands == (f"mkfs.ext4 -b 4096 -E {ext4} /dev/sdb1",)
 
 

@@ -109,13 +109,13 @@ def test_a_life_in_two_parts_is_the_same_life(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_repeated_until_the_end(spc: Path) -> None:
-    told: list[Any] = []
+    reports: list[Any] = []
     trace = workloads.trace(spc)
     run = lifetime.begin(tiny(5).precondition("empty"), trace)
-    result = lifetime.play_to_end(run, progress=told.append)
+    result = lifetime.play_to_end(run, progress=reports.append)
     assert result.json["ended"] == "worn-out"
     assert result.json["measured"]["requests"] > 3000
-    assert all(now.done <= now.total == 5 * 512 for now in told)
+    assert all(now.done <= now.total == 5 * 512 for now in reports)
 
 
 def test_what_never_wears_out_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,11 +27,11 @@ def test_ci_takes_only_reasons_on_the_list(
     why: str, allowed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CI", "true")
-    report = needs.judged(skipped(why))
+    report = needs.refuse_skip(skipped(why))
     assert report.skipped is allowed and report.failed is not allowed
     assert why in str(report.longrepr)
     monkeypatch.delenv("CI")
-    assert needs.judged(skipped(why)).skipped
+    assert needs.refuse_skip(skipped(why)).skipped
 
 
 def test_a_program_that_is_missing_is_named() -> None:

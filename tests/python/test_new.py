@@ -45,12 +45,12 @@ def test_a_crate_of_its_own(command: Cli, tmp_path: Path) -> None:
     for path in (*folder.glob("*.*"), *folder.glob("src/*")):
         assert "@NAME@" not in path.read_text(), path
     # Every crate and version is there: nothing of the lock file but its own package is new.
-    told = subprocess.run(
+    process = subprocess.run(
         ["cargo", "metadata", "--format-version=1", "--offline"],
         cwd=folder, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert told.returncode == 0, told.stderr
-    found = {(each["name"], each["version"]) for each in json.loads(told.stdout)["packages"]}
+    assert process.returncode == 0, process.stderr
+    found = {(each["name"], each["version"]) for each in json.loads(process.stdout)["packages"]}
     locked = {(each["name"], each["version"]) for each in read(ROOT / "Cargo.lock")["package"]}
     assert found - locked == {("flashwright-ftl-my-ftl2", "0.1.0")}
     assert any(name == "flashwright-py" for name, _ in found)
@@ -149,7 +149,7 @@ def test_the_wheel_has_the_layer_and_all_else(command: Cli, tmp_path: Path) -> N
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "target" / "new"), **QUICK}
 
     def done(*words: object, **more: str) -> str:
-        told = subprocess.run(
+        process = subprocess.run(
             [*map(str, words)],
             cwd=folder,
             env={**environment, **more},
@@ -157,8 +157,8 @@ def test_the_wheel_has_the_layer_and_all_else(command: Cli, tmp_path: Path) -> N
             text=True,
             check=False,
         )
-        assert told.returncode == 0, told.stderr
-        return told.stdout
+        assert process.returncode == 0, process.stderr
+        return process.stdout
 
     done("maturin", "build", "--release", "--offline", "--out", "wheels", PATH=_path())
     [wheel] = (folder / "wheels").iterdir()
@@ -171,29 +171,29 @@ def test_the_wheel_has_the_layer_and_all_else(command: Cli, tmp_path: Path) -> N
 
     assert mine("--version") == f"flashwright {__version__} with flashwright-ftl-mine 0.1.0\n"
     assert "a page map, one open block a plane, greedy cleaning" in mine("policies")
-    told = json.loads(
+    report = json.loads(
         mine(
             "compare", "default", *FOLLOWED, *LOAD, "--verify", "--json=-",
             "--vary=ftl.scheme=page,mine", "--set=geometry.blocks-per-plane=64",
         )
     )  # fmt: skip
-    native, own = told["runs"]
+    native, own = report["runs"]
     assert own["config"]["ftl"]["scheme"] == "mine" and own["violations"] == []
     assert own["gc"]["collections"] > 1_000
     for figures in ("digest", "host", "flash", "gc", "response_time_ns", "wear", "scheme"):
         assert own[figures] == native[figures], figures
     # Its settings are keys like ours.
-    told = json.loads(
+    report = json.loads(
         mine(
             "compare", "default", *FOLLOWED, *LOAD, "--json=-", "--set=geometry.blocks-per-plane=64",
             "--set=ftl.scheme=mine", "--vary=ftl.mine.spare-blocks=0,3",
         )
     )  # fmt: skip
-    assert [run["config"]["ftl"]["mine"] for run in told["runs"]] == [
+    assert [run["config"]["ftl"]["mine"] for run in report["runs"]] == [
         {"spare-blocks": 0},
         {"spare-blocks": 3},
     ]
-    assert told["runs"][0]["digest"] == own["digest"] != told["runs"][1]["digest"]
+    assert report["runs"][0]["digest"] == own["digest"] != report["runs"][1]["digest"]
     # A description, a sweep in processes of its own, and a served drive.
     drive = folder / "drive.toml"
     drive.write_text(

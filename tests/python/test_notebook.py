@@ -59,7 +59,7 @@ def runs(ssd: Ssd) -> Runs:
 def results(ssd: Ssd, runs: Runs) -> dict[str, Any]:
     """One of each kind."""
     claim = Claim("T1", "toy", "table-1", "Table 1", "B", "<b>two</b> & two", "exact")
-    judged = (
+    verdicts = (
         ClaimVerdict(claim, Answer(Verdict.REPRODUCED, "2")),
         ClaimVerdict(claim, None, "its judge failed"),
     )
@@ -76,7 +76,7 @@ def results(ssd: Ssd, runs: Runs) -> dict[str, Any]:
         "mixing": characterize(small, ["mixing"], mode="quick").result("mixing"),
         "sweep": sweep(ssd, "uniform", {"depth": [1, 2]}, seeds=2, requests=200, jobs=1),
         "reproduction": Reproduction(
-            judged, Setting(), "0", "2026-01-01", {"toy/runs": Spent(1, 0.0)}, 1, 0.0, 1
+            verdicts, Setting(), "0", "2026-01-01", {"toy/runs": Spent(1, 0.0)}, 1, 0.0, 1
         ),
     }
 

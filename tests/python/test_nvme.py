@@ -209,9 +209,9 @@ def test_counters_that_contradict_themselves_are_not_believed() -> None:
     drive.host_units += 1000
     drive.media_bytes += 100 * 512_000
     drive.power_cycles += 1
-    told = between(second, counters.read()).contradictions
-    assert any("compresses" in line for line in told)
-    assert any("lost power" in line for line in told)
+    contradictions = between(second, counters.read()).contradictions
+    assert any("compresses" in line for line in contradictions)
+    assert any("lost power" in line for line in contradictions)
 
 
 def test_damaged_placement_pages_are_cut_off() -> None:

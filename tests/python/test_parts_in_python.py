@@ -449,10 +449,10 @@ def test_compared_and_on_the_command_line(command: Cli, tmp_path: Path) -> None:
     )
     drive = ("default", "--set", "geometry.blocks-per-plane=32", "--precondition", "random")
     load = ("--workload", "uniform:write=1", "--requests", "4000")
-    told = command(
+    report = command(
         "compare", *drive, *load, "--vary", f"gc.victim=greedy,{file}:Greedy", "--json", "-"
     ).json
-    native, own = told["runs"]
+    native, own = report["runs"]
     assert native["digest"] == own["digest"] and native["flash"] == own["flash"]
 
 
@@ -477,7 +477,7 @@ def test_a_prefetch_is_compared_and_swept(command: Cli, tmp_path: Path) -> None:
     )
     load = ("--workload", "uniform:write=0.5,size=32KiB", "--requests", "2000")
     own = f"{mine}:Request(share=1.0)"
-    told = command(
+    report = command(
         "compare",
         *drive,
         *dftl,
@@ -487,7 +487,7 @@ def test_a_prefetch_is_compared_and_swept(command: Cli, tmp_path: Path) -> None:
         "--json",
         "-",
     ).json
-    none, native, python = told["runs"]
+    none, native, python = report["runs"]
     assert native["digest"] == python["digest"] != none["digest"]
     assert python["config"]["ftl"]["dftl"]["prefetch"] == "python:Request"
     page = command("simulate", *drive, *dftl, *load, "--policy", f"{mine}:Request(share=0.5)").out

@@ -281,25 +281,25 @@ def test_a_result_that_a_dead_dask_worker_held_is_waited_for_again() -> None:
     point = Point("math:hypot", {}, "a point")
 
     class Future:
-        key, told = "one", ["lost", "pending", "finished"]
+        key, statuses = "one", ["lost", "pending", "finished"]
 
         @property
         def status(self) -> str:
-            return self.told[0]
+            return self.statuses[0]
 
         def result(self) -> str:
             return carry_out("math:hypot", {})
 
     class Futures(list[Future]):
         def add(self, future: Future) -> None:
-            future.told = future.told[1:]
+            future.statuses = future.statuses[1:]
             self.append(future)
 
     cluster = SimpleNamespace(as_completed=lambda first, loop: Futures(first))
     client = SimpleNamespace(submit=lambda *_, **__: Future(), loop=None)
     (found,) = _computed(cluster, client, [point], "tcp://here:1")
     assert found.result == 0.0 and found.point is point
-    Future.told = ["cancelled"]
+    Future.statuses = ["cancelled"]
     with pytest.raises(SweepError, match="the scheduler is gone"):
         list(_computed(cluster, client, [point], "tcp://here:1"))
 

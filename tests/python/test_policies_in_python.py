@@ -324,10 +324,10 @@ def test_results_tell_what_ran() -> None:
     config = run.json["config"]
     names = [config["gc"]["victim"], config["placement"]["policy"], config["ram"]["manager"]]
     assert names == ["python:CostBenefit", "python:Recent", "python:Padded"]
-    told = run.json["policies"][0]
-    assert told["key"] == "gc.victim" and told["name"] == "python:CostBenefit"
-    assert told["module"] == __name__ and told["file"] == Path(__file__).name
-    assert told["source_sha256"] == hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    policy = run.json["policies"][0]
+    assert policy["key"] == "gc.victim" and policy["name"] == "python:CostBenefit"
+    assert policy["module"] == __name__ and policy["file"] == Path(__file__).name
+    assert policy["source_sha256"] == hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     assert SMALL.play("uniform", requests=10).json["policies"] == []
 
 

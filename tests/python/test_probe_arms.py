@@ -42,9 +42,9 @@ def ask(
 def test_no_verdict_is_surer_than_its_kind_was_right() -> None:
     sure = Finding("clustered-page", "found", 16384, "B", confidence=1.0)
     cap = caps()[claim_of(sure)]
-    told = capped(sure)
-    assert told.confidence == cap.confidence < 1 and told.figures["evidence_share"] == 1.0
-    assert told.value == sure.value and told.verdict == sure.verdict
+    finding = capped(sure)
+    assert finding.confidence == cap.confidence < 1 and finding.figures["evidence_share"] == 1.0
+    assert finding.value == sure.value and finding.verdict == sure.verdict
     unsure = Finding("clustered-page", "found", 16384, "B", confidence=0.6)
     assert capped(unsure) is unsure
     assert capped(Finding("of-no-probe", "found", 1, confidence=1.0)).confidence == UNTESTED

@@ -187,12 +187,12 @@ def test_the_cost_is_about_what_is_asked(drives: Any, probe: Any) -> None:
     known = ask(drives.draw(1002), ReadBuffer(), WriteBuffer())
     with Target(drives.draw(1002)) as target:
         context = Context(target, "quick", 1, known)
-        told = probe.cost(context)
+        cost = probe.cost(context)
         assert target.bytes_written == 0
         probe.run(context)
         for about, real in (
-            (told.bytes_read, target.bytes_read),
-            (told.bytes_written, target.bytes_written),
+            (cost.bytes_read, target.bytes_read),
+            (cost.bytes_written, target.bytes_written),
         ):
             assert real < 2.5 * about + 64 * MIB
             assert about < 4 * real + 64 * MIB

@@ -81,8 +81,8 @@ def test_what_was_built_in_is_found(saved: tuple[Path, dict[str, Any], str]) -> 
     assert found["prefetch"] == ("found", "no")
     assert found["mapping"] == ("found", "page")
     assert found["parallel-units"] == ("found", 2)
-    told = [f for f in saved[1]["findings"] if f["verdict"] == "found"]
-    assert all(f["why"] and 0 < f["confidence"] <= 1 for f in told)
+    findings = [f for f in saved[1]["findings"] if f["verdict"] == "found"]
+    assert all(f["why"] and 0 < f["confidence"] <= 1 for f in findings)
 
 
 def test_the_twin_is_near_on_the_pattern_that_was_held_back(

@@ -200,12 +200,12 @@ def test_much_wear_is_refused_where_nobody_can_be_asked(
     before = image.read_bytes()
     arguments = ["probe", loop, "--destroys-data", "--despite-doubts"]
     assert command(arguments) == 2
-    told = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert (
-        "4 fills of the drive" in told
-        and "share of rated endurance unknown: give --rated-endurance" in told
+        "4 fills of the drive" in message
+        and "share of rated endurance unknown: give --rated-endurance" in message
     )
-    assert "--accept-wear consents" in told
+    assert "--accept-wear consents" in message
     assert image.read_bytes() == before
     # A small share of what it may take is nothing to ask about; a large one is.
     assert command([*arguments, "--rated-endurance", "20GB"]) == 2
@@ -382,10 +382,10 @@ def test_a_partition_is_a_part_of_its_disk(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("flashwright.probing.limits.partition", lambda path: found)
     with Target(PAGE) as target:
         target.kind, target.path = "block-device", "/dev/sda1"
-        told = limits(target)
+        sentences = limits(target)
     assert (
-        "a partition of sda is probed" in told[0]
-        and "sda2 of the same disk is mounted on /srv" in told[1]
+        "a partition of sda is probed" in sentences[0]
+        and "sda2 of the same disk is mounted on /srv" in sentences[1]
     )
 
 
@@ -430,11 +430,11 @@ def test_a_fit_that_is_cut_short_gives_the_best_so_far(
         deadline, "time", SimpleNamespace(monotonic=itertools.count(0, 0.01).__next__)
     )
     fit = fitted(target, {}, calibration, time_limit=2.0)
-    told = re.fullmatch(
+    match = re.fullmatch(
         r"fit stopped by the time limit after ([\d,]+) of at most ([\d,]+) trials", fit.stopped
     )
-    assert told is not None
-    done, most = (int(part.replace(",", "")) for part in told.groups())
+    assert match is not None
+    done, most = (int(part.replace(",", "")) for part in match.groups())
     assert 0 < done == fit.evaluations < most
     assert fit.residuals and fit.error > 0 and fit.to_dict()["stopped"] == fit.stopped
     with Target(fit.ssd) as twin:
@@ -471,9 +471,9 @@ def test_one_limit_holds_for_all_of_a_session(
     only = ["--only", "plausible", "--save", str(profile), "--check"]
     status = command(["probe", f"sim:{drive}", "--quick", "--time-limit", "6", *only])
     assert time.monotonic() - began < 10 and status in (0, 1)
-    told = capsys.readouterr()
-    assert "fit stopped by the time limit after" in told.err
-    assert "check: " in told.out
+    output = capsys.readouterr()
+    assert "fit stopped by the time limit after" in output.err
+    assert "check: " in output.out
     assert "[twin" in profile.read_text()
     assert (
         command(["probe", f"sim:{drive}", "--quick", "--time-limit", "0.02", *only, "--quiet"]) == 0

@@ -297,8 +297,8 @@ def test_groups_need_neither_order_nor_equal_shares() -> None:
     took = np.log(1.3) * (unit[:, None] == unit) + (noise + noise.T) / np.sqrt(2)
     found = groups(took)
     assert len({*zip(unit.tolist(), found.tolist(), strict=True)}) == 4 == found.max() + 1
-    alike = groups((noise + noise.T) / np.sqrt(2))
-    assert alike.max() == 0
+    labels = groups((noise + noise.T) / np.sqrt(2))
+    assert labels.max() == 0
 
 
 @pytest.mark.parametrize("settings", [{}, {"controller__read_buffer__size": "1 MiB"}])

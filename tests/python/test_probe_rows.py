@@ -157,17 +157,17 @@ def _flush(ssd: Ssd, page: int) -> Finding:
 
 
 def test_a_flush_that_waits_for_no_program_is_told() -> None:
-    told = _flush(GATHERED, 4 * KIB)
-    assert told.value == "no" and "no flash is programmed in that time" in told.why
+    finding = _flush(GATHERED, 4 * KIB)
+    assert finding.value == "no" and "no flash is programmed in that time" in finding.why
     assert _flush(FOUR, PAGE).verdict == "unknown"
 
 
 def test_a_cache_that_makes_nothing_faster_is_not_told_absent() -> None:
     """Pages of its cells are programmed no faster than others, but are read faster."""
-    alike = FOUR.with_(
+    uncached = FOUR.with_(
         {"geometry.bits-per-cell": 2, "timing.program": "300 us", "timing.read": "80 us"}
     )
-    cached = alike.with_(
+    cached = uncached.with_(
         {
             "geometry.blocks-per-plane": 400,
             "capacity.logical": "512 MiB",
@@ -178,13 +178,15 @@ def test_a_cache_that_makes_nothing_faster_is_not_told_absent() -> None:
             "slc.fold-after": "9 s",
         }
     )
-    told = []
-    for ssd in (alike, cached):
+    findings = []
+    for ssd in (uncached, cached):
         with Target(ssd) as target:
             context = Context(target, "quick", 1, _known(clustered_page=PAGE))
-            told.append(SlcCache().run(context)[0])
-    assert [each.verdict for each in told] == ["absent", "unknown"], [each.why for each in told]
-    assert "what was written first is read in" in told[1].why
+            findings.append(SlcCache().run(context)[0])
+    assert [each.verdict for each in findings] == ["absent", "unknown"], [
+        each.why for each in findings
+    ]
+    assert "what was written first is read in" in findings[1].why
 
 
 def test_repeated_reads_that_gain_leave_the_map_open() -> None:
@@ -192,22 +194,22 @@ def test_repeated_reads_that_gain_leave_the_map_open() -> None:
         Finding(name, "absent", confidence=0.9, why="no step") for name in ("map-reach", "map-miss")
     ]
     kept = Finding("read-buffer", "unknown", figures={"least_bytes": 1e8})
-    told = [
+    verdicts = [
         _unless_kept(absent, buffer)[0].verdict
         for buffer in (kept, None, Finding("read-buffer", "absent"))
     ]
-    assert told == ["unknown", "absent", "absent"]
+    assert verdicts == ["unknown", "absent", "absent"]
 
 
 def test_where_an_slc_cache_may_be_pairs_of_reads_tell_no_program() -> None:
     """What lies on one unit is a page of the cache, not the three that normal cells take."""
     seen = Conflicts("page", 16 * KIB, np.ones((8, 4)), 4, 1.0)
     with Target(FOUR) as target:
-        told = [
+        values = [
             program_unit(4 * KIB, seen, None, (), Context(target, "quick", 1, known)).value
             for known in (
                 _known(mapping="page", slc_cache=None),
                 _known(mapping="page", slc_cache=100 * MIB),
             )
         ]
-    assert told == [16 * KIB, None]
+    assert values == [16 * KIB, None]

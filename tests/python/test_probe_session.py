@@ -71,12 +71,12 @@ def findings(result: session.ProbeResult) -> str:
 
 
 def test_all_are_asked_in_order_and_progress_ends_whole(probes: list[Made]) -> None:
-    told: list[tuple[str, int, int]] = []
+    reports: list[tuple[str, int, int]] = []
     with Target(DRIVE) as target:
-        result = session.probe(target, progress=lambda *now: told.append(now))
+        result = session.probe(target, progress=lambda *now: reports.append(now))
     assert asked(result) == ["one", "two", "three"] and result.ended == "complete"
-    done = [now[1] for now in told]
-    assert done == sorted(done) and done[-1] == told[-1][2]
+    done = [now[1] for now in reports]
+    assert done == sorted(done) and done[-1] == reports[-1][2]
     assert {asked.bytes_written for asked in result.asked} == {200 * 4096}
     assert all(asked.target_seconds > 0 for asked in result.asked)
 
@@ -144,9 +144,9 @@ def test_the_command_on_a_file(
     content = b"\xa5" * (8 << 20)
     file.write_bytes(content)
     assert command(["probe", str(file)]) == 2
-    told = capsys.readouterr()
-    assert "nothing was written" in told.err and "--destroys-data" in told.err
-    assert "in all" in told.out
+    output = capsys.readouterr()
+    assert "nothing was written" in output.err and "--destroys-data" in output.err
+    assert "in all" in output.out
     assert command(["probe", str(file), "--plan", "--destroys-data"]) == 0
     assert file.read_bytes() == content
     page, figures = tmp_path / "page.html", tmp_path / "found.json"
@@ -160,10 +160,10 @@ def test_the_command_on_a_file(
         str(figures),
     ]
     assert command(arguments) == 0
-    told = capsys.readouterr()
-    assert "3 probes will write up to 2.46 MB all over" in told.err
+    output = capsys.readouterr()
+    assert "3 probes will write up to 2.46 MB all over" in output.err
     assert json.loads(figures.read_text())["findings"][0]["verdict"] == "unknown"
-    assert "doubt" in told.out and "It is a file" in told.out
+    assert "doubt" in output.out and "It is a file" in output.out
     assert command([*arguments, "--despite-doubts", "--quiet"]) == 0
     assert json.loads(figures.read_text())["findings"][0]["verdict"] == "found"
     assert "Probes of" in page.read_text(encoding="utf-8")
@@ -190,7 +190,7 @@ def test_bad_input(
 def test_the_page_begins_with_what_is_known_and_says_what_contradicts_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Told:
+    class FixedFindings:
         NAME, ABOUT = "told", "told"
         PARAMETERS = ("clustered-page", "clustered-block", "read-buffer")
         page_bytes = 16 << 10
@@ -205,7 +205,7 @@ def test_the_page_begins_with_what_is_known_and_says_what_contradicts_and_what_t
                 Finding("read-buffer", "unknown", why="not seen"),
             ]
 
-    probing = Told()
+    probing = FixedFindings()
     monkeypatch.setattr(session, "PROBES", [probing])
     pages = []
     for name, size in (("agree", 16 << 10), ("contradict", 12 << 10)):

@@ -74,8 +74,8 @@ def test_places_that_ram_still_has_are_on_no_unit(size: str, units: int | None) 
         took = np.full((64, 64), np.log(1.95 * np.median(read.latency_ns)))
         np.fill_diagonal(took, 0)
         trial = Trial(place, np.zeros(64, np.int64), took)
-        told = pairs._conclude(trial, trial)
-    assert told.units == units and ("as from RAM" in told.why) == (units is None)
+        conclusion = pairs._conclude(trial, trial)
+    assert conclusion.units == units and ("as from RAM" in conclusion.why) == (units is None)
 
 
 def test_reads_in_turn_are_plays_of_each_group() -> None:
@@ -236,5 +236,5 @@ def test_ram_that_takes_whole_pages_is_no_missing_buffer() -> None:
     for ram, verdict in (("4 MiB", "unknown"), ("0 B", "absent")):
         with Target(STRIPED.with_({"chips.write-ram": ram})) as target:
             target.fill(size_bytes=MIB)
-            told = _unless_whole(none, target, 16 * KIB, np.random.default_rng(1))
-        assert told.verdict == verdict, told.why
+            finding = _unless_whole(none, target, 16 * KIB, np.random.default_rng(1))
+        assert finding.verdict == verdict, finding.why

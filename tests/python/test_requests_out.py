@@ -66,10 +66,10 @@ def test_a_file_written_on_the_way_is_the_file_written_at_once(
     small: str, spc: Path, tmp_path: Path, case: str
 ) -> None:
     for ending in ENDINGS:
-        at_once, on_the_way = (tmp_path / f"{name}{ending}" for name in ("once", "way"))
+        at_once, streamed = (tmp_path / f"{name}{ending}" for name in ("once", "way"))
         write_table(CASES[case](small, spc).go().requests(), at_once)
-        written(CASES[case](small, spc), on_the_way)
-        assert on_the_way.read_bytes() == at_once.read_bytes(), (case, ending)
+        written(CASES[case](small, spc), streamed)
+        assert streamed.read_bytes() == at_once.read_bytes(), (case, ending)
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".partial") == []
 
 
@@ -91,13 +91,13 @@ def test_rows_beyond_a_row_group_come_in_order(tmp_path: Path) -> None:
     kinds = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int8()), pa.array(["a", "b"]))
     table = pa.table({"at": pa.array(range(count), pa.uint64()), "kind": kinds})
     for ending in (".parquet", ".arrow", ".csv"):
-        at_once, on_the_way = (tmp_path / f"{name}{ending}" for name in ("once", "way"))
+        at_once, streamed = (tmp_path / f"{name}{ending}" for name in ("once", "way"))
         write_table(table, at_once)
-        with TableWriter(on_the_way) as rows:
+        with TableWriter(streamed) as rows:
             for first in range(0, count, 99_991):
                 rows.append(table.slice(first, 99_991))
             rows.commit()
-        assert on_the_way.read_bytes() == at_once.read_bytes(), ending
+        assert streamed.read_bytes() == at_once.read_bytes(), ending
     assert pyarrow.parquet.read_metadata(tmp_path / "way.parquet").num_row_groups == 2
     assert pyarrow.feather.read_table(tmp_path / "way.arrow").equals(table)
 

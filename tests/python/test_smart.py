@@ -46,7 +46,7 @@ def drive(*table: dict[str, Any], **more: object) -> dict[str, Any]:
     } | more
 
 
-def told(entry: dict[str, str], *, still: bool) -> dict[str, Any] | None:
+def make_attribute(entry: dict[str, str], *, still: bool) -> dict[str, Any] | None:
     """An attribute of a drive as the truth above has it; None if it would say nothing."""
     kind, number, name = entry["kind"], int(entry["id"]), entry["name"]
     unit = int(entry["unit"] or 0) or 512
@@ -98,7 +98,9 @@ def test_every_family_of_the_data_base(family: str, still: bool) -> None:
     """A drive of each family, 37 % used: each figure is right or not known."""
     entries = FAMILIES[family]
     kinds = {entry["kind"] for entry in entries}
-    table = [made for entry in entries if entry["id"] and (made := told(entry, still=still))]
+    table = [
+        made for entry in entries if entry["id"] and (made := make_attribute(entry, still=still))
+    ]
     if still:
         table = [each | {"value": 100} for each in table]
     value = drive(*table, model_family=family, in_smartctl_database=True)

@@ -191,9 +191,9 @@ def test_a_point_says_the_same_as_the_run_alone(grid: Path) -> None:
     assert variant is not None and case.point is not None
     alone = dict(variant.ssd.play(variant.source, requests=400, depth=2, seed=2).json)
     cost: Any = alone.pop("run")
-    told = json.loads(carry_out(case.point.call, case.point.arguments))["result"]
-    assert set(told["machine"]) == set(cost)
-    assert told["figures"] == json.loads(json.dumps(alone))
+    result = json.loads(carry_out(case.point.call, case.point.arguments))["result"]
+    assert set(result["machine"]) == set(cost)
+    assert result["figures"] == json.loads(json.dumps(alone))
 
 
 def test_the_key_hangs_on_all_that_makes_a_point(tmp_path: Path, spc: Path) -> None:
@@ -406,15 +406,15 @@ def test_outputs(grid: Path, command: Cli, tmp_path: Path) -> None:
     options = ("--json", "-", "--summary", tmp_path / "s.parquet", "--report", tmp_path / "r.html")
     said = command("sweep", grid, "--jobs", 1, *options)
     assert said.status == 0
-    told = said.json
-    assert told["points"] == 8 and len(told["summary"]) == 4
-    figure = told["summary"][0]["figures"]["write_amplification"]
+    report = said.json
+    assert report["points"] == 8 and len(report["summary"]) == 4
+    figure = report["summary"][0]["figures"]["write_amplification"]
     assert figure["count"] == 2 and figure["ci95"] is not None
     rows = pyarrow.parquet.read_table(tmp_path / "s.parquet").to_pylist()
     assert rows[0]["write_amplification.mean"] == figure["mean"]
     assert (rows[0]["gc.victim"], rows[0]["runs"], rows[0]["failed"]) == ("greedy", 2, 0)
     settled = [row["settled"] for row in rows]
-    assert settled == [each["settled"] for each in told["summary"]] and max(settled) <= 2
+    assert settled == [each["settled"] for each in report["summary"]] and max(settled) <= 2
     page = (tmp_path / "r.html").read_text()
     assert "By workload.write" in page and "±" in page and "Sweep: grid" in page
 
@@ -573,17 +573,17 @@ def test_a_sweep_that_is_killed_goes_on_and_comes_to_the_same_file(
         process = started(path, out)
         until_more_than(before, process)
         process.send_signal(number)
-        _, told = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=60)
         before = finished()
         assert not out.exists() and 0 < before < 24
         assert process.returncode == (143 if number == signal.SIGTERM else -number)
-        assert (f"{before} of 24 points are kept in" in told) == (number == signal.SIGTERM)
+        assert (f"{before} of 24 points are kept in" in errors) == (number == signal.SIGTERM)
     process = started(path, out)
     until_more_than(before, process)
     for child in children(process.pid)[:1]:
         os.kill(child, signal.SIGKILL)
-    said, told = process.communicate(timeout=120)
-    assert process.returncode == 0, told
+    said, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
     assert f"{before} were kept" in said or f"{24 - before} computed" in said
     assert finished() == 24
     whole = command(
@@ -597,10 +597,18 @@ def test_a_dask_cluster_comes_to_the_same_file(grid: Path, command: Cli, tmp_pat
     """A scheduler and two workers, each a process of its own; one worker is killed before the sweep begins."""
     pytest.importorskip("distributed")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    told = tmp_path / "scheduler.json"
+    address_file = tmp_path / "scheduler.json"
 
     def run(what: str, *options: str) -> subprocess.Popen[bytes]:
-        words = [sys.executable, "-m", "dask", what, "--scheduler-file", str(told), *options]
+        words = [
+            sys.executable,
+            "-m",
+            "dask",
+            what,
+            "--scheduler-file",
+            str(address_file),
+            *options,
+        ]
         return subprocess.Popen(
             words,
             env=environment,
@@ -614,12 +622,12 @@ def test_a_dask_cluster_comes_to_the_same_file(grid: Path, command: Cli, tmp_pat
     processes = [run("scheduler", "--port", "0", "--host", "127.0.0.1", *plain)]
     try:
         end = time.monotonic() + 60
-        while not told.exists():
+        while not address_file.exists():
             assert time.monotonic() < end
             time.sleep(0.05)
         worker = ("--nthreads", "1", "--host", "127.0.0.1", "--no-nanny", *plain)
         processes += [run("worker", *worker) for _ in range(2)]
-        address = json.loads(told.read_text())["address"]
+        address = json.loads(address_file.read_text())["address"]
         out = tmp_path / "dask.parquet"
         said = command("sweep", grid, "--dask", address, "--store", tmp_path / "d", "--out", out)
         assert said.status == 0, said.err

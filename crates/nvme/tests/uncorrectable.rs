@@ -319,7 +319,7 @@ fn what_breaks_a_rule_has_the_status_of_the_specification() {
 #[test]
 fn a_host_that_wants_it_is_told_of_marks() {
     let mut host = Host::with_two_namespaces();
-    let told = |host: &mut Host| {
+    let next_event = |host: &mut Host| {
         let controller = host.subsystem.controller_mut(1).unwrap();
         let found = controller.next_event();
         found.map(|(cid, event)| (cid, event.unwrap()))
@@ -330,27 +330,27 @@ fn a_host_that_wants_it_is_told_of_marks() {
         assert_eq!(host.ask(0, (0x0c, 0, [0; 4]), &[], 0), Ok(Outcome::Held));
     }
     assert_eq!(host.io(0x04, 1, 0, 4), (0, 0));
-    assert_eq!(told(&mut host), None, "it has not asked for that");
+    assert_eq!(next_event(&mut host), None, "it has not asked for that");
     host.done(0, (0x09, 0, [0x0b, 1 << 13, 0, 0]), &[], 0);
     host.subsystem.look(&mut host.drive);
-    assert_eq!(told(&mut host), Some((0, alert)));
+    assert_eq!(next_event(&mut host), Some((0, alert)));
     assert_eq!(host.io(0x04, 1, 8, 4), (0, 0));
-    assert_eq!(told(&mut host), None, "the page has not been read");
+    assert_eq!(next_event(&mut host), None, "the page has not been read");
     read(&mut host);
-    assert_eq!(told(&mut host), None, "it has been read now");
+    assert_eq!(next_event(&mut host), None, "it has been read now");
     // At most once in 500 ms.
     host.done(0, (0x09, 0, [0x15, 5, 0, 0]), &[], 0);
     assert_eq!(host.io(0x04, 2, 0, 1), (0, 0));
     for (now_ms, expected) in [(0, None), (499, None), (500, Some((0, alert))), (1000, None)] {
         host.drive.now_ns = now_ms * 1_000_000;
         host.subsystem.look(&mut host.drive);
-        assert_eq!(told(&mut host), expected, "after {now_ms} ms");
+        assert_eq!(next_event(&mut host), expected, "after {now_ms} ms");
     }
     read(&mut host);
     host.drive.now_ns += 400_000_000;
     assert_eq!(host.io(0x04, 2, 0, 1), (0, 0));
-    assert_eq!(told(&mut host), None, "the page was read 400 ms ago");
+    assert_eq!(next_event(&mut host), None, "the page was read 400 ms ago");
     host.drive.now_ns += 100_000_000;
     assert_eq!(host.io(0x04, 2, 7, 1), (0, 0));
-    assert_eq!(told(&mut host), Some((0, alert)));
+    assert_eq!(next_event(&mut host), Some((0, alert)));
 }

@@ -56,7 +56,7 @@ _FOREIGN = ("--depth", "--time-scale", "--warmup")
 # What a mend says to those who have not done it.
 _TO_FIT = "--addresses scale, or "
 # How far the capacities of model and drive may lie apart, as a share, before figures are said to be the model's.
-_ALIKE_SHARE = 0.02
+_EQUAL_WITHIN = 0.02
 
 
 def is_fitted(source: workloads.Source | None) -> bool:
@@ -488,7 +488,7 @@ class Assessment:
         model = self.model_bytes
         if model is None or self.capacity_bytes is None:
             return False
-        return abs(self.capacity_bytes / model - 1) > _ALIKE_SHARE
+        return abs(self.capacity_bytes / model - 1) > _EQUAL_WITHIN
 
     @property
     def warnings(self) -> list[Gathered]:

@@ -316,10 +316,10 @@ def setting_gain(gain: Gain) -> str:
         ("without", "with") if gain.trial.is_advised else (f"with {gain.trial.name}", "as advised")
     )
     runs = gain.without, gain.advised
-    told = []
+    parts = []
     amplifications = [_wa(run.write_amplification) for run in runs]
     if amplifications[0] != amplifications[1]:
-        told.append(
+        parts.append(
             "write amplification "
             + ", ".join(
                 f"{value} {name}" for value, name in zip(amplifications, names, strict=True)
@@ -329,15 +329,15 @@ def setting_gain(gain: Gain) -> str:
     if old is not None and new is not None:
         percentiles = ("p99", old.p99, new.p99), ("p99.9", old.p99_9, new.p99_9)
         if all(_change(before, after) == _NO_CHANGE for _, before, after in percentiles):
-            told.append("p99 and p99.9 of reads do not change")
+            parts.append("p99 and p99.9 of reads do not change")
         else:
-            told += [
+            parts += [
                 f"{percentile} of reads {text.time_ns(before)} {names[0]}, {text.time_ns(after)} {names[1]} "
                 f"({_change(before, after)})"
                 for percentile, before, after in percentiles
             ]
     unsettled = {run.settled.verdict for run in runs} & {"transient", "too-short"}
-    return f"on the model: {'; '.join(told) or 'nothing changes'}{'; NOT settled' if unsettled else ''}"
+    return f"on the model: {'; '.join(parts) or 'nothing changes'}{'; NOT settled' if unsettled else ''}"
 
 
 def _unknown(made: Assessment) -> Iterator[tuple[str, str]]:

@@ -60,7 +60,7 @@ _CONFIRM_MOST = 8
 # Where a trace is begun in that run, as a share of it. Chosen: as far from its beginning as it gets.
 _CONFIRM_START = 0.5
 # Requests by which two seeds are distinguished on a drive without preconditioning, before a whole run has to do it.
-_TOLD_APART = 2_000
+_DISTINGUISHING_REQUESTS = 2_000
 
 
 @dataclass(frozen=True)
@@ -434,7 +434,7 @@ def _how(base: Ssd, source: workloads.Source, made: RunSettings, best: Point) ->
 
     # Requests that differ already tell them apart. If not, what fills the drive or chooses victims may.
     bare = replace(at, preconditioning="empty")
-    short = [replace(each, requests=_TOLD_APART, warmup=0) for each in (made, other)]
+    short = [replace(each, requests=_DISTINGUISHING_REQUESTS, warmup=0) for each in (made, other)]
     if digest(bare, short[0]) == digest(bare, short[1]):
         whole = replace(other, requests=best.result.json["measured"]["requests"])
         if digest(at, whole) == best.result.json["digest"]:

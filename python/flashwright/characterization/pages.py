@@ -481,16 +481,17 @@ def _rounds(result: SteadyStateResult, columns: Columns) -> Chart:
         window = columns.add("rounds.window", [max(count - 4, 1), count])
         level = {"part": "mean of the last five", "colour": 6, "x": window, "level": True}
         series.append(level | {"y": columns.add("rounds.mean", [result.mean_iops] * 2)})
-    told = "not enough rounds for a window"
+    description = "not enough rounds for a window"
     if not math.isnan(result.mean_iops):
-        told = (
+        description = (
             f"range {text.share(float(f'{result.window_range:.3g}'))} (20 % at most), slope "
             f"{text.share(float(f'{result.window_slope:.3g}'))} (10 % at most)"
         )
     return Chart(
         "rounds",
         f"Rounds, {result.variant}",
-        f"Last five rounds: {told}. The table shows the last round: requests per second by share of reads and size.",
+        f"Last five rounds: {description}. "
+        "The table shows the last round: requests per second by share of reads and size.",
         views=[
             _view(
                 "", axis("round", "index"), axis("requests per second", "count", zero=True), series

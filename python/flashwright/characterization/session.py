@@ -182,9 +182,9 @@ def characterize(
     seed: int = 1,
     settings: Settings | None = None,
     time_limit_s: float | None = None,
-    told: Callable[[Experiment, Estimate, float], None] = lambda experiment, estimate, seconds: (
-        None
-    ),
+    announce: Callable[
+        [Experiment, Estimate, float], None
+    ] = lambda experiment, estimate, seconds: None,
     progress: Callable[[Experiment, float], None] = lambda experiment, share: None,
 ) -> Characterization:
     """Carry out experiments on a target. All data on it is lost.
@@ -203,7 +203,7 @@ def characterize(
         What else can be said.
     time_limit_s : float, optional
         Stop after so long, seconds of our time; what is finished is kept.
-    told : callable, optional
+    announce : callable, optional
         Called before each experiment, with what it will ask and about how many seconds it will take.
     progress : callable, optional
         Called with the experiment and the share of it that is done, 0 to 1.
@@ -231,7 +231,7 @@ def characterize(
     ['write_share', 'bandwidth_bytes_per_s', 'read_mean_ns', 'write_mean_ns']
     """
     with opened(target) as drive:
-        return _characterize(drive, only, mode, seed, settings, time_limit_s, told, progress)
+        return _characterize(drive, only, mode, seed, settings, time_limit_s, announce, progress)
 
 
 def _characterize(
@@ -241,7 +241,7 @@ def _characterize(
     seed: int,
     settings: Settings | None,
     time_limit_s: float | None,
-    told: Callable[[Experiment, Estimate, float], None],
+    announce: Callable[[Experiment, Estimate, float], None],
     progress: Callable[[Experiment, float], None],
 ) -> Characterization:
     experiments = choose(only)
@@ -261,7 +261,7 @@ def _characterize(
         pace = measure_pace(target, seed)
         for experiment, estimate in zip(experiments, estimates, strict=True):
             seconds = pace.seconds(estimate, target.real_time)
-            told(experiment, estimate, seconds)
+            announce(experiment, estimate, seconds)
             bench.begin(estimate)
             bench.progress = _Progress(progress, experiment)
             ended = _carry_out(experiment, bench, seconds, record)

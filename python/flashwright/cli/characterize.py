@@ -177,7 +177,7 @@ def characterize(
                 for name, text in rows(drive, bill):
                     errors.note(f"{name}: {text}")
             wear.consent(drive, bill)
-        with _Told(output) as told:
+        with _Announcer(output) as announcer:
             try:
                 found = carry_out(
                     drive,
@@ -186,8 +186,8 @@ def characterize(
                     seed=run.seed,
                     settings=settings,
                     time_limit_s=run.time_limit,
-                    told=told.begin,
-                    progress=told.progress,
+                    announce=announcer.begin,
+                    progress=announcer.progress,
                 )
             except CharacterizationInterrupted as stop:
                 interrupted, found = True, stop.result
@@ -205,14 +205,14 @@ def characterize(
     return _end(found, interrupted)
 
 
-class _Told:
+class _Announcer:
     """Says what an experiment will ask, and how far it is."""
 
     def __init__(self, output: ResultOptions) -> None:
         self._output = output
         self._bar: Bar | None = None
 
-    def __enter__(self) -> _Told:
+    def __enter__(self) -> _Announcer:
         return self
 
     def __exit__(self, *_: object) -> None:

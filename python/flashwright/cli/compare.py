@@ -169,9 +169,9 @@ def _of_varied(error: FlashwrightError, varied: Iterable[str]) -> FlashwrightErr
     lines = str(error).splitlines()
     if not any(line.startswith(about) for line in lines):
         return error
-    told = (f"--vary {line}" if line.startswith(about) else line for line in lines)
+    option_lines = (f"--vary {line}" if line.startswith(about) else line for line in lines)
     return type(error)(
-        "\n".join(told).replace("--vary time_scale:", "--vary time-scale:"), error.hint
+        "\n".join(option_lines).replace("--vary time_scale:", "--vary time-scale:"), error.hint
     )
 
 

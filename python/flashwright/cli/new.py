@@ -107,11 +107,11 @@ def _sources(core: str | None, folder: Path) -> Path:
     """Where the sources of ours are, by an absolute path or within the crate."""
     if core is not None and _IS_URL.fullmatch(core):
         _clone(core, folder / "core")
-        root, told = folder / "core", Path("core")
+        root, sources_path = folder / "core", Path("core")
     else:
         # A package that is run from its sources lies in their folder `python`.
         root = Path(flashwright.__file__).parents[2] if core is None else Path(core)
-        root = told = root.resolve()
+        root = sources_path = root.resolve()
     if not all((root / part).exists() for part in ("crates/core", "python/flashwright")):
         if core is None:
             raise ConfigError(
@@ -128,7 +128,7 @@ def _sources(core: str | None, folder: Path) -> Path:
             f"--core: found Flashwright {version} in {core or root}, expected {__version__}, as this command is",
             "use the command of that version, or the sources of this one",
         )
-    return told
+    return sources_path
 
 
 def _clone(url: str, to: Path) -> None:

@@ -42,12 +42,14 @@ def variables(uris: Sequence[str], addresses: Mapping[str, str]) -> dict[str, st
     {'FLASHWRIGHT_URI': 'nbd://127.0.0.1:10809/', 'FLASHWRIGHT_NBD': 'nbd://127.0.0.1:10809/',
      'FLASHWRIGHT_VFIO_USER': 'vfio-user:/tmp/s', 'FLASHWRIGHT_CTL': 'unix:/tmp/c'}
     """
-    told = {"FLASHWRIGHT_URI": uris[0]}
+    environment = {"FLASHWRIGHT_URI": uris[0]}
     for scheme, name in _SCHEMES.items():
         first = next((uri for uri in uris if uri.startswith(scheme)), None)
         if first is not None:
-            told[name] = first
-    return told | {f"FLASHWRIGHT_{what.upper()}": address for what, address in addresses.items()}
+            environment[name] = first
+    return environment | {
+        f"FLASHWRIGHT_{what.upper()}": address for what, address in addresses.items()
+    }
 
 
 def _path() -> str:

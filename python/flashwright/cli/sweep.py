@@ -149,10 +149,10 @@ def _say_damaged(kept: Store) -> None:
 
 def _say_failures(found: SweepResult, kept: Store) -> None:
     """A line for each combination and reason; its seeds mostly fail alike."""
-    alike: dict[tuple[str, str], list[Case]] = {}
+    cases_by_reason: dict[tuple[str, str], list[Case]] = {}
     for case, error in found.failures:
-        alike.setdefault((case.combination.label, error), []).append(case)
-    for (label, error), cases in list(alike.items())[:_FAILURES_SHOWN]:
+        cases_by_reason.setdefault((case.combination.label, error), []).append(case)
+    for (label, error), cases in list(cases_by_reason.items())[:_FAILURES_SHOWN]:
         seeds = "seed " + ", ".join(str(case.seed) for case in cases[:_SEEDS_SHOWN])
         if len(cases) > _SEEDS_SHOWN:
             seeds += f" and {len(cases) - _SEEDS_SHOWN} more"
@@ -162,7 +162,7 @@ def _say_failures(found: SweepResult, kept: Store) -> None:
         where = None if first is None else kept.traceback_path(first)
         if where is not None and where.exists():
             errors.note(f"its traceback: {where}")
-    more = len(alike) - _FAILURES_SHOWN
+    more = len(cases_by_reason) - _FAILURES_SHOWN
     if more > 0:
         errors.note(f"{units.count(more)} more combinations failed; --out has the error of each")
 
@@ -286,12 +286,12 @@ def _show_summary(found: SweepResult) -> None:
         )
     if any(each.different > 1 for each in summaries):
         out.print("± is the 95 % confidence interval of the mean over seeds (Student's t)")
-    alike = [each for each in summaries if each.runs > 1 and each.different == 1]
-    if alike:
+    equal_digests = [each for each in summaries if each.runs > 1 and each.different == 1]
+    if equal_digests:
         out.print(
-            f"the seed changes nothing in {units.count(len(alike))} of {units.count(len(summaries))} combinations "
-            "(equal digests): one run, played again. Its ± of write amplification is over parts of the run; other "
-            "figures have no interval"
+            f"the seed changes nothing in {units.count(len(equal_digests))} of {units.count(len(summaries))} "
+            "combinations (equal digests): one run, played again. Its ± of write amplification is over parts of the "
+            "run; other figures have no interval"
         )
     rows = [("warning", str(each)) for each in found.warnings]
     rows += [("note", line) for line in found.repeated]

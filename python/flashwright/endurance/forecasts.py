@@ -112,7 +112,7 @@ def play_to_end(
     """
     budget = _budget(run)
 
-    def told(now: Progress) -> None:
+    def report_progress(now: Progress) -> None:
         erases, host_pages, _ = run.wear
         if host_pages == 0 and now.requests >= _READS_ONLY:
             raise WorkloadError(
@@ -123,7 +123,7 @@ def play_to_end(
             progress(Progress("measured", min(erases, budget), budget, None, now.requests))
 
     return run.go(
-        progress=told,
+        progress=report_progress,
         stop_after=stop_after,
         time_limit_s=time_limit_s,
         checkpoint=checkpoint,

@@ -148,7 +148,7 @@ def write_page(
     sections: Sequence[Section],
     columns: Columns,
     document: object,
-    **told: object,
+    **context: object,
 ) -> None:
     """Writes one self-contained HTML file by a template.
 
@@ -167,7 +167,7 @@ def write_page(
         Charts, and the numbers that they draw.
     document
         What the reader can download as JSON.
-    **told
+    **context
         What else the template shows.
 
     Raises
@@ -181,7 +181,7 @@ def write_page(
         plots=_for_script(_plots(labels, charts, columns)),
         results=_for_script(document, indent=1),
         **_own_files(),
-        **told,
+        **context,
     )
     with write_beside(path) as part:
         part.write_text(page, encoding="utf-8", newline="\n")

@@ -18,7 +18,7 @@ from typing import Any
 
 from flashwright.drive import policies
 from flashwright.simulation.run import RunSettings
-from flashwright.support.names import told_apart
+from flashwright.support.names import distinct_names
 from flashwright.traces import workloads
 from flashwright.traces.tenants import Load, Tenants
 
@@ -62,8 +62,8 @@ def identity_of(value: object) -> str:
     if isinstance(value, workloads.Workload):
         return value.spec
     if isinstance(value, workloads.Trace):
-        told = json.loads(value.spec_json())
-        return json.dumps({**told, "name": "", "path": os.path.abspath(value.path)})
+        spec = json.loads(value.spec_json())
+        return json.dumps({**spec, "name": "", "path": os.path.abspath(value.path)})
     if isinstance(value, Tenants):
         own = [[identity_of(each.source), {**each.to_json(), "source": None}] for each in value.all]
         return json.dumps([own, value.alone, value.compared])
@@ -174,7 +174,7 @@ def names_of(values: Sequence[object]) -> list[object]:
     """
     names = [plain(value) for value in values]
     named = [at for at, value in enumerate(values) if names[at] is not value]
-    unlike = told_apart(
+    unlike = distinct_names(
         [str(names[at]) for at in named],
         [identity_of(values[at]) for at in named],
         [_details(values[at]) for at in named],

@@ -160,10 +160,10 @@ def _begun(figures: Mapping[str, Any], trace: Path | None, policies: Sequence[Gi
     return Run(core, mark)
 
 
-def _trace(told: Mapping[str, Any], sha256: str | None, given: Path | None) -> str:
+def _trace(spec: Mapping[str, Any], sha256: str | None, given: Path | None) -> str:
     """The file of the trace, which is the one that it was."""
-    path = str(given) if given is not None else str(told["path"])
-    name = str(told["name"]) or Path(path).name
+    path = str(given) if given is not None else str(spec["path"])
+    name = str(spec["name"]) or Path(path).name
     if given is None and name.startswith("bundled:"):
         path = workloads.bundled(name.removeprefix("bundled:")).path
     try:

@@ -20,7 +20,7 @@ from flashwright.simulation.run import Run, RunSettings
 from flashwright.simulation.run_keys import WORKLOAD, as_source, as_time_scale, as_whole, with_keys
 from flashwright.simulation.ssd import Ssd
 from flashwright.support.core import _core
-from flashwright.support.names import told_apart
+from flashwright.support.names import distinct_names
 from flashwright.traces.tenants import Load
 
 __all__ = [
@@ -261,7 +261,7 @@ def distinct(keys: Iterable[str], made: Iterable[Variant]) -> list[Variant]:
         found[which] = replace(found.get(which, named), asked=asked)
     unlike = list(found.values())
     labels = [each.label for each in unlike]
-    marked = told_apart(labels, [identity for _, identity in found])
+    marked = distinct_names(labels, [identity for _, identity in found])
     return [
         replace(each, mark=name.removeprefix(label))
         for each, label, name in zip(unlike, labels, marked, strict=True)

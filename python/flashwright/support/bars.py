@@ -208,14 +208,18 @@ class PointsBar(_Shown):
         if self._bar is None:
             from rich.progress import TextColumn
 
-            self._bar = _started(TextColumn("{task.fields[told]}"))
-            self._bar.add_task("points", total=None, told="")
+            self._bar = _started(TextColumn("{task.fields[message]}"))
+            self._bar.add_task("points", total=None, message="")
         now = finished - self.kept
         rate = now / max(self.elapsed_s, 1e-6)
-        told = f"{finished:,} of {total:,}, {rate:,.1f}/s, {_clock((total - finished) / rate)} left"
+        message = (
+            f"{finished:,} of {total:,}, {rate:,.1f}/s, {_clock((total - finished) / rate)} left"
+        )
         if self.failed:
-            told += f", {self.failed:,} failed"
-        self._bar.update(self._bar.task_ids[0], completed=now, total=total - self.kept, told=told)
+            message += f", {self.failed:,} failed"
+        self._bar.update(
+            self._bar.task_ids[0], completed=now, total=total - self.kept, message=message
+        )
 
 
 def _clock(seconds: float) -> str:

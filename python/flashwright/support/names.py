@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-__all__ = ["told_apart"]
+__all__ = ["distinct_names"]
 
 
-def told_apart(
+def distinct_names(
     names: Sequence[str],
     identities: Sequence[str],
     details: Sequence[Mapping[str, object]] = (),
@@ -27,13 +27,13 @@ def told_apart(
 
     Examples
     --------
-    >>> told_apart(["a", "a", "b"], ["1", "2", "3"], [{"k": 1}, {"k": 2}, {"k": 2}])
+    >>> distinct_names(["a", "a", "b"], ["1", "2", "3"], [{"k": 1}, {"k": 2}, {"k": 2}])
     ['a (k=1)', 'a (k=2)', 'b']
-    >>> told_apart(["a", "a"], ["1", "2"], [{"path": "x/one/a.py"}, {"path": "x/two/a.py"}])
+    >>> distinct_names(["a", "a"], ["1", "2"], [{"path": "x/one/a.py"}, {"path": "x/two/a.py"}])
     ['a (one/a.py)', 'a (two/a.py)']
-    >>> told_apart(["a", "a"], ["1", "2"], [{}, {"k": 2}])
+    >>> distinct_names(["a", "a"], ["1", "2"], [{}, {"k": 2}])
     ['a', 'a (k=2)']
-    >>> told_apart(["a", "a", "a"], ["1", "2", "1"])
+    >>> distinct_names(["a", "a", "a"], ["1", "2", "1"])
     ['a (1)', 'a (2)', 'a (1)']
     """
     found = list(names)
@@ -60,8 +60,8 @@ def _marks(details: Sequence[Mapping[str, object]]) -> list[str]:
     differ = [key for key in keys if len({str(own.get(key, "")) for own in details}) > 1]
     marks = [[f"{key}={own[key]}" for key in differ if key in own] for own in details]
     paths = [str(own.get("path", "")) for own in details]
-    told = {", ".join(mark) for mark in marks}
-    if len(told) < len(details) and len(set(paths)) > 1:
+    distinct_marks = {", ".join(mark) for mark in marks}
+    if len(distinct_marks) < len(details) and len(set(paths)) > 1:
         for mark, path in zip(marks, _tails(paths), strict=True):
             mark.insert(0, path)
     return [", ".join(mark) for mark in marks]

@@ -66,16 +66,16 @@ class ProgressBar:
     def __call__(self, what: str, done: int, total: int, /) -> None: ...
     @overload
     def __call__(self, outcome: OutcomeView, done: int, total: int, /) -> None: ...
-    def __call__(self, *told: Any) -> None:
+    def __call__(self, *progress: Any) -> None:
         """Take a call's progress, in whichever form it comes."""
-        first = told[0]
-        unit, what, label, last = "", "", "", told[-1]
+        first = progress[0]
+        unit, what, label, last = "", "", "", progress[-1]
         if isinstance(last, Progress):
             unit, now = "requests/s", last
-            label = first if len(told) == 2 else ""
-        elif len(told) == 3:
+            label = first if len(progress) == 2 else ""
+        elif len(progress) == 3:
             what = str(getattr(getattr(first, "point", first), "label", first))
-            now = Progress("measured", told[-2], last, None, 0)
+            now = Progress("measured", progress[-2], last, None, 0)
         else:
             what = getattr(first, "NAME", "")
             now = Progress("measured", 0, None, float(last), 0)
@@ -114,11 +114,11 @@ class _Cell:
         self._drawn = clock
         share = now.done / now.total if now.total else now.share
         before = f"{label}: " if label else self._label
-        told = escape(before + (what or now.phase))
+        message = escape(before + (what or now.phase))
         self._show(
-            f"{told} <progress></progress>"
+            f"{message} <progress></progress>"
             if share is None
-            else f'{told} <progress value="{share:.4f}"></progress> {share:.0%}'
+            else f'{message} <progress value="{share:.4f}"></progress> {share:.0%}'
         )
 
     def close(self) -> None:

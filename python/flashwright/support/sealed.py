@@ -119,8 +119,10 @@ def open_sealed(path: str | os.PathLike[str], whole: bytes, kind: str) -> Opened
         )
     line, newline, body = whole.partition(b"\n")
     if not line.startswith(f"flashwright {kind} sha256=".encode()) or not newline:
-        told = "is empty" if not whole else f"is no {words} of Flashwright, or damaged at its start"
-        raise SavedStateError(f"{os.fspath(path)}: {told}", DamagedError.general_hint)
+        problem = (
+            "is empty" if not whole else f"is no {words} of Flashwright, or damaged at its start"
+        )
+        raise SavedStateError(f"{os.fspath(path)}: {problem}", DamagedError.general_hint)
     if line + newline != _first_line(kind, body):
         raise DamagedError(f"{os.fspath(path)}: damaged: its checksum does not match")
     head, _, content = body.partition(b"\n")

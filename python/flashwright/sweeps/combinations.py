@@ -13,7 +13,7 @@ from flashwright.simulation.run import RunSettings
 from flashwright.simulation.run_count import expect_run_count
 from flashwright.simulation.ssd import Ssd
 from flashwright.simulation.variant import Maker, Variant, distinct, played_once, renamed
-from flashwright.support.names import told_apart
+from flashwright.support.names import distinct_names
 from flashwright.traces.tenants import Load
 
 __all__ = ["Combination", "Description", "repeated"]
@@ -165,7 +165,7 @@ def _unlike(tried: Sequence[_Tried]) -> list[Combination]:
         asked = found[key].asked + 1 if key in found else 1
         found[key] = replace(found.get(key, named), asked=asked)
     labels = [label for label, _ in found]
-    marked = told_apart(labels, [identity for _, identity in found])
+    marked = distinct_names(labels, [identity for _, identity in found])
     return [
         replace(each, mark=name.removeprefix(label))
         for each, label, name in zip(found.values(), labels, marked, strict=True)

@@ -103,12 +103,12 @@ def grid_page(found: SweepView, title: str) -> Findings:
         explained = [
             "Figures are means over the seeds; ± is the 95 % confidence interval of the mean, by Student's t."
         ]
-    alike = sum(each.runs > 1 and each.different == 1 for each in summaries)
-    if alike:
+    equal_digests = sum(each.runs > 1 and each.different == 1 for each in summaries)
+    if equal_digests:
         explained.append(
-            f"The seed changes nothing in {text.count(alike)} of {text.count(len(summaries))} combinations: their runs "
-            "have equal digests and count once. ± of their write amplification is over parts of the run; other figures "
-            "have none."
+            f"The seed changes nothing in {text.count(equal_digests)} of {text.count(len(summaries))} "
+            "combinations: their runs have equal digests and count once. ± of their write amplification is over parts "
+            "of the run; other figures have none."
         )
     left_out = [] if sections or not summaries else [
         "There are no figures over a key: none was varied through numbers, or each would have more than "
@@ -206,8 +206,8 @@ def _failures(found: SweepView) -> list[tuple[str, Table, str]]:
         for case, error in found.failures[:_FAILURES_SHOWN]
     ]
     more = len(found.failures) - len(rows)
-    told = f"{text.count(more)} more failed." if more > 0 else "The next run tries them again."
-    return [("Points that failed", Table(["Point", "Why"], rows, prose=True), told)]
+    note = f"{text.count(more)} more failed." if more > 0 else "The next run tries them again."
+    return [("Points that failed", Table(["Point", "Why"], rows, prose=True), note)]
 
 
 def _document(found: SweepView) -> dict[str, Any]:

@@ -323,7 +323,12 @@ def carry_out(call: str, arguments: Mapping[str, Any]) -> str:
 
 def outcome_of(point: Point, text: str) -> Outcome:
     """What :func:`carry_out` returned for a point."""
-    told = _loads(text)
+    outcome = _loads(text)
     return Outcome(
-        point, told.get("result"), told.get("error"), False, told["seconds"], told.get("traceback")
+        point,
+        outcome.get("result"),
+        outcome.get("error"),
+        False,
+        outcome["seconds"],
+        outcome.get("traceback"),
     )

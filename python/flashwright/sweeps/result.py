@@ -226,8 +226,8 @@ class SweepResult(Tabular):
             for name in figures:
                 mean, ci = row[f"{name}.mean"], row[f"{name}.ci95"]
                 show = text.time_ns if "_ns." in name else text.significant
-                told = text.ABSENT if mean is None else show(mean)
-                shown.append(told if ci is None else f"{told} ± {show(ci)}")
+                mean_text = text.ABSENT if mean is None else show(mean)
+                shown.append(mean_text if ci is None else f"{mean_text} ± {show(ci)}")
             settled = f"{row['settled']} of {row['runs']}"
             rows.append([", ".join(str(row[key]) for key in self.keys), settled, *shown])
         failed = "; ".join(f"{case.label}: {error}" for case, error in self.failures[:3])

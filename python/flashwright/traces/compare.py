@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from flashwright.errors import WorkloadError
 from flashwright.support.arguments import checked
 from flashwright.support.core import _core
-from flashwright.support.names import told_apart
+from flashwright.support.names import distinct_names
 from flashwright.traces import workloads
 from flashwright.traces.sources import Source, Trace, Workload
 
@@ -292,7 +292,7 @@ def compare(
             size=SIZE_DEFAULT if bytes_wanted is None else bytes_wanted,
             seed=seed,
         )
-    names = told_apart(
+    names = distinct_names(
         [name_of(each) for each in sources],
         ["A", "B"],
         [{"path": each.path} if isinstance(each, Trace) else {} for each in sources],

@@ -290,7 +290,7 @@ def _run(
             child = subprocess.Popen([os.fspath(word) for word in command])
         except OSError as error:
             raise RecordError(f"{command[0]}: {error.strerror}", "is it installed?") from error
-    told = begin
+    reported_at = begin
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
     try:
         # After the command was started, which would inherit it.
@@ -304,8 +304,8 @@ def _run(
                 if writer.full or interrupted.is_set():
                     break
             now = time.monotonic()
-            if progress is not None and now - told >= _PROGRESS_S:
-                told = now
+            if progress is not None and now - reported_at >= _PROGRESS_S:
+                reported_at = now
                 progress(writer.seen, now - begin)
             stopped: Stop
             if interrupted.is_set():

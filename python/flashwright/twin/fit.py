@@ -27,7 +27,7 @@ from flashwright.twin.model import (
     name_of,
 )
 from flashwright.twin.neighbours import further, neighbours, orders_of
-from flashwright.twin.structures import ALIKE
+from flashwright.twin.structures import LOG_BLOCK_SCHEMES
 from flashwright.twin.trials import ENOUGH, TRIALS, Played, Trials
 
 __all__ = ["fitted"]
@@ -208,9 +208,9 @@ class Search:
         for model in starts:
             kind = (model.scheme, bool(model.unit_bytes), model.superblock)
             kinds.setdefault(kind, []).append(model)
-        for at, alike in enumerate(kinds.values()):
+        for at, same_kind in enumerate(kinds.values()):
             self.trials.until = _UNTIL[0] * (at + 1) / len(kinds)
-            chosen += self.read_best(alike)
+            chosen += self.read_best(same_kind)
         least = min(self.trials.error(model, self.trials.reads) for model in chosen)
         if least > _MAP_IN_RAM:
             # A map that no sign told of may be what is missing.
@@ -229,7 +229,7 @@ class Search:
         chosen = [self.with_oversized(model) for model in chosen]
         chosen = self.compare(chosen, _ALL, self.trials.clean, ((3, 4), (3, 3)), near=1.5)
         # Merges have chance in them, so near equals are told apart by what has none.
-        if chosen[0].scheme in ALIKE:
+        if chosen[0].scheme in LOG_BLOCK_SCHEMES:
             chosen.sort(key=lambda model: self.trials.error(model, self.trials.reads))
         chosen[0] = self.with_oversized(chosen[0])  # told better by numbers that fit
         chosen[0], _ = self.trials.descend(chosen[0], _ALL, self.trials.clean, 4)
@@ -349,7 +349,7 @@ class Search:
         """Fits spare space, blocks and the schedule of cleaning to what overwriting showed."""
         first = models[0]
         # Blocks with pages at home have logs for a share of all blocks, and use no other spare space.
-        spares = (0.11, 0.2) if first.scheme in ALIKE else _SPARES
+        spares = (0.11, 0.2) if first.scheme in LOG_BLOCK_SCHEMES else _SPARES
         ways = [first]
         if first.scheme in STEPWISE and not first.unit_bytes and first.units > 1:
             # Reads of whole pages do not show how blocks are joined; cleaning does.
@@ -382,7 +382,7 @@ class Search:
                 best, error = trial, there
         if best.scheme in STEPWISE:
             return self.fit_cleaning(best, error)
-        if best.scheme not in ALIKE:
+        if best.scheme not in LOG_BLOCK_SCHEMES:
             best, _ = self.trials.scan(best, "spare", self.trials.used)
         return self.trials.descend(best, ("erase_ns", "spare"), self.trials.used, 5)[0]
 

@@ -153,9 +153,9 @@ class Profile:
             part.write_text(text, encoding="utf-8")
 
     def __repr__(self) -> str:
-        told = sum(finding.verdict != "unknown" for finding in self.findings.values())
+        verdicts = sum(finding.verdict != "unknown" for finding in self.findings.values())
         twin = "no twin" if self.twin is None else f"twin {self.twin!r}"
-        return f"Profile({self.target.name}: {told} of {len(self.findings)} told, {twin})"
+        return f"Profile({self.target.name}: {verdicts} of {len(self.findings)} told, {twin})"
 
     def host_profile(self) -> dict[str, str]:
         """The four sizes that schedulers go by, as ``[host.profile]`` has them: a size, ``none`` or ``unknown``."""

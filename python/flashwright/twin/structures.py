@@ -20,11 +20,11 @@ from flashwright.twin.closed_forms import closed
 from flashwright.twin.model import STEPWISE, Model, layouts_of
 from flashwright.twin.patterns import number, word
 
-__all__ = ["ALIKE", "BITS", "Structures"]
+__all__ = ["BITS", "LOG_BLOCK_SCHEMES", "Structures"]
 
 # Log-block schemes with pages at home in their block (algorithms.md, sections 2.4, 2.5, 2.7); the superblock scheme
 # (2.6) also reads spare areas to find a page.
-ALIKE = ("bast", "fast", "last")
+LOG_BLOCK_SCHEMES = ("bast", "fast", "last")
 
 # Pages of a block to try where the clustered block is not known: those that chips have had.
 _BLOCK_PAGES = (32, 64, 128, 256, 512)
@@ -135,13 +135,15 @@ class Structures:
                 found.sort(key=lambda pair: pair[0])
                 for kind in product((False, True), ("block", "drive")):
                     # Of those that are sensed alike on the same units the best stands for all.
-                    alike: dict[tuple[int, ...], Model] = {}
+                    best_by_layout: dict[tuple[int, ...], Model] = {}
                     for _, m in found:
                         if (bool(m.unit_bytes), m.superblock) == kind:
                             sensed = m.page_bytes // (m.shot * m.planes)
-                            alike.setdefault((m.channels, m.dies, sensed, m.queue_depth), m)
+                            best_by_layout.setdefault(
+                                (m.channels, m.dies, sensed, m.queue_depth), m
+                            )
                     likely = _LIKELIEST if scheme == "page" else _LIKELIEST // 2
-                    made += self.with_maps([*alike.values()][:likely])
+                    made += self.with_maps([*best_by_layout.values()][:likely])
                 if len(found) > _LIKELIEST:
                     continue
             made += [model for like in likes for model in self.started(like)]
@@ -293,7 +295,7 @@ class Structures:
         """Translation layers that reads tell apart: where pages lie, and what a look-up costs."""
         found = word(self.findings, "mapping")
         page = ["page", *["dftl"] * self.loads_map][self.surely_loads_map :]
-        logs = [ALIKE[0], "superblock"]
+        logs = [LOG_BLOCK_SCHEMES[0], "superblock"]
         return {"page": page, "log-block": logs}.get(found or "", [*page, *logs])
 
     def pages(self) -> list[int]:
@@ -391,8 +393,8 @@ class Structures:
     def write_variants(self, model: Model) -> list[Model]:
         """Schemes, blocks, SLC caches, and what of the buffer is not known."""
         # Reads do not tell these apart.
-        alike = ALIKE if model.scheme in ALIKE else (model.scheme,)
-        made = [replace(model, scheme=scheme) for scheme in alike]
+        schemes = LOG_BLOCK_SCHEMES if model.scheme in LOG_BLOCK_SCHEMES else (model.scheme,)
+        made = [replace(model, scheme=scheme) for scheme in schemes]
         if model.unit_bytes:
             if model.superblock == "block" and model.scheme != "dftl":
                 made = self.programs(model)

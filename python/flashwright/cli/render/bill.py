@@ -17,25 +17,25 @@ def writes(bill: Bill) -> str:
 
 def endurance(bill: Bill) -> str:
     """Which share of the drive's endurance that is, as far as it is known."""
-    told = bill.endurance
-    if bill.share is None or told.bytes_rated is None:
+    rating = bill.endurance
+    if bill.share is None or rating.bytes_rated is None:
         text = "share of rated endurance unknown: give --rated-endurance"
     else:
         share = f"{bill.share * 100:.2g}" if bill.share < 0.0995 else f"{bill.share * 100:.0f}"
-        text = f"{share} % of an endurance of {units.volume(told.bytes_rated)} ({told.source})"
-    return text if told.used is None else f"{text}; {told.used * 100:.0f} % used before"
+        text = f"{share} % of an endurance of {units.volume(rating.bytes_rated)} ({rating.source})"
+    return text if rating.used is None else f"{text}; {rating.used * 100:.0f} % used before"
 
 
 def rows(drive: Target, bill: Bill) -> list[tuple[str, str]]:
     """A bill, a name and a text each."""
-    told = [("reads", f"up to {units.volume(bill.bytes_read)}"), ("writes", writes(bill))]
+    lines = [("reads", f"up to {units.volume(bill.bytes_read)}"), ("writes", writes(bill))]
     if not bill.bytes_written:
-        told = [told[0], ("writes", "nothing")]
+        lines = [lines[0], ("writes", "nothing")]
     elif drive.kind == "block-device" or bill.endurance != Endurance():
-        told.append(("endurance", endurance(bill)))
+        lines.append(("endurance", endurance(bill)))
     if bill.seconds is not None:
-        told.append(("takes", f"up to about {units.lasts(bill.seconds)}: {bill.basis}"))
-    return told
+        lines.append(("takes", f"up to about {units.lasts(bill.seconds)}: {bill.basis}"))
+    return lines
 
 
 def asked(drive: Target, bill: Bill) -> str:

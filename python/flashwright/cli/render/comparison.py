@@ -150,7 +150,7 @@ def _side_by_side(results: Sequence[RunResult], columns: Sequence[_Figure]) -> T
     return table
 
 
-def _alike(results: Sequence[RunResult]) -> list[list[str]]:
+def _group_identical(results: Sequence[RunResult]) -> list[list[str]]:
     """Labels of runs that no setting distinguishes, such as those of a scheme that uses no victim policy."""
     by_digest: dict[str, list[str]] = {}
     for result in results:
@@ -187,7 +187,7 @@ def show_comparison(results: Sequence[RunResult], title: str, *, table_ram: bool
         out.print(table)
     if table_ram and (note := _ram_note(runs)):
         out.print(note)
-    for labels in _alike(results):
+    for labels in _group_identical(results):
         out.print(f"identical in every request and in the final state: {'; '.join(labels)}")
     for result in results:
         if result.json["note"]:
@@ -245,10 +245,10 @@ def show_over_seeds(runs: Runs) -> None:
         out.print(note)
 
 
-def seed_notes(alike: Sequence[tuple[str, int, str | None]]) -> list[str]:
+def seed_notes(equal_digests: Sequence[tuple[str, int, str | None]]) -> list[str]:
     """What to say where the seed changes nothing: each has its label, its seeds, and what its interval is over."""
     said: dict[str | None, list[str]] = {}
-    for label, count, interval in alike:
+    for label, count, interval in equal_digests:
         if count > 1:
             said.setdefault(interval, []).append(label)
     return [

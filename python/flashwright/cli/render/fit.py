@@ -121,8 +121,8 @@ class Table:
             where = (
                 f"{self._elsewhere} or a wider terminal" if self._elsewhere else "a wider terminal"
             )
-            told = f"not shown in {width} columns: {', '.join(left)} ({where} shows them)"
-            for line in wrap(told, width):
+            message = f"not shown in {width} columns: {', '.join(left)} ({where} shows them)"
+            for line in wrap(message, width):
                 yield line, ""
         yield "", ""
 

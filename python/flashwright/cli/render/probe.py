@@ -14,7 +14,7 @@ from flashwright.probing.costs import Bill
 from flashwright.probing.pages import interval, value
 from flashwright.probing.plan import Planned
 from flashwright.probing.session import Asked, ProbeResult
-from flashwright.target.counters import counter_sentences as told_by_counters
+from flashwright.target.counters import counter_sentences
 from flashwright.target.target import Target
 from flashwright.twin.check import Check
 from flashwright.twin.twin import Twin
@@ -110,11 +110,11 @@ def show(result: ProbeResult) -> None:
         sure = "–" if finding.verdict == "unknown" else f"{finding.confidence:.0%}"
         table.add_row(finding.parameter, value(finding), interval(finding), sure, finding.why)
     out.print(table)
-    told = (("doubt", result.doubts), ("limit", result.limits), ("declared", result.beside))
-    for name, sentences in told:
+    notes = (("doubt", result.doubts), ("limit", result.limits), ("declared", result.beside))
+    for name, sentences in notes:
         if sentences:
             out.print(page.grid([(name, sentence) for sentence in sentences]))
-    if counted := told_by_counters([asked.counted for asked in result.asked]):
+    if counted := counter_sentences([asked.counted for asked in result.asked]):
         out.print(page.grid([("it counts", sentence) for sentence in counted]))
     spent = sum(asked.seconds for asked in result.asked)
     own = sum(asked.target_seconds for asked in result.asked)

@@ -290,8 +290,8 @@ def _digested(settings: dict[str, Any]) -> str:
 def details_of(policy: Given) -> dict[str, object]:
     """What tells a policy from others of its name: its parameters, and the path of its file."""
     path = _path(_class(policy))
-    told = {} if path is None else {"path": path}
-    return {**told, **_settings(policy)}
+    details = {} if path is None else {"path": path}
+    return {**details, **_settings(policy)}
 
 
 def _path(made: type) -> str | None:

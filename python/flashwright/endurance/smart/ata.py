@@ -89,7 +89,7 @@ def _named(value: Mapping[str, Any], model: str | None, maker: str) -> list[_Row
             found[int(number)] = row
     known = value.get("in_smartctl_database") is True or "model_family" in value
     by_model = names.is_known(model) and not known
-    inferred = {} if known or by_model else _silicon_motion(found) | _two_alike(found)
+    inferred = {} if known or by_model else _silicon_motion(found) | _name_equal_counts(found)
     table = []
     for number, row in found.items():
         name = text(row.get("name")) or ""
@@ -132,7 +132,7 @@ def _silicon_motion(found: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
     }
 
 
-def _two_alike(found: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
+def _name_equal_counts(found: Mapping[int, Mapping[str, Any]]) -> dict[int, str]:
     """Names of 225 and 241 where both have one count: every family of the data base that has both counts 32 MiB."""
     older, newer = (count(dig(found.get(number), "raw.value")) for number in (225, 241))
     unnamed = str(dig(found.get(225), "name")).lower().startswith("unknown_")
@@ -225,19 +225,19 @@ def _add_used(facts: Facts, value: Mapping[str, Any], table: Sequence[_Row], mak
         assert row.means is not None
         if row.means.kind in ("left", "left-used"):
             of_used = row.means.kind == "left-used"
-            judged = left_by(row.value, row.percent, of_used=of_used, still=still, rated=rated)
+            estimate = left_by(row.value, row.percent, of_used=of_used, still=still, rated=rated)
         elif row.means.kind == "left-fine":
             fine = row.percent
-            judged = (
+            estimate = (
                 (None, "")
                 if fine is None or fine > 10_000
                 else (1 - fine / 10_000, "raw value, 0.01 % left")
             )
         elif row.means.kind == "used":
-            judged = used_by(row.value, row.percent)
+            estimate = used_by(row.value, row.percent)
         else:
-            judged = _worn(row, maker, still=still)
-        used, rule = judged
+            estimate = _worn(row, maker, still=still)
+        used, rule = estimate
         if used is not None:
             # The plainest names first, then conventions.
             rank = 1 if row.means.kind in ("left", "left-used", "left-fine", "used") else 2

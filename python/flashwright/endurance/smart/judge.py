@@ -83,7 +83,7 @@ def judge(facts: Facts) -> Smart:
         None if used is None else used.field,
         None if facts.capacity is None else int(facts.capacity),
         _value(amplification),
-        tuple((told, facts.command) for told, name in _FIELDS if figures[name] is None),
+        tuple((label, facts.command) for label, name in _FIELDS if figures[name] is None),
         facts.serial,
         _value(flash),
         pages,
@@ -191,8 +191,8 @@ def _unknown_unit(
         other = Figure((figure.raw or 0) * unit, figure.field, name, figure.raw)
         if _doubt(other, facts, used, hours) is None:
             others.append(f"{decimal(other.value)} in {name}")
-    told = f"{figure.field}: its unit is not known: {decimal(figure.value)} in sectors is hardly right ({doubt})"
-    return told if not others else f"{told}; it would be {', '.join(others)}"
+    message = f"{figure.field}: its unit is not known: {decimal(figure.value)} in sectors is hardly right ({doubt})"
+    return message if not others else f"{message}; it would be {', '.join(others)}"
 
 
 def _doubt(figure: Figure, facts: Facts, used: Figure | None, hours: Figure | None) -> str | None:

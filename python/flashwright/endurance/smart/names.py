@@ -145,8 +145,8 @@ def counts_down(family: str) -> bool:
 
 def source() -> str:
     """Where the table comes from."""
-    told = _table()["source"]
-    return f"{told['database']} {told['version']} of {told['date']}"
+    origin = _table()["source"]
+    return f"{origin['database']} {origin['version']} of {origin['date']}"
 
 
 @functools.cache

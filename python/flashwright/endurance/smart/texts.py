@@ -68,7 +68,7 @@ def _smartctl(text: str) -> dict[str, Any]:
     statistics: dict[str, int] = {}
     lines: dict[str, str] = {}
     for line in text.splitlines():
-        row, statistic, told = (
+        row, statistic, entry = (
             pattern.fullmatch(line) for pattern in (_ATTRIBUTE, _STATISTIC, _LINE)
         )
         if row is not None:
@@ -80,8 +80,8 @@ def _smartctl(text: str) -> dict[str, Any]:
             table.append(attribute(int(row["id"]), row["name"], value, number, raw))
         elif statistic is not None:
             statistics.setdefault(statistic["name"], int(statistic["value"][:30]))
-        elif told is not None and told["value"]:
-            lines.setdefault(key_of(told["name"]), told["value"])
+        elif entry is not None and entry["value"]:
+            lines.setdefault(key_of(entry["name"]), entry["value"])
     drive: dict[str, Any] = {"smartctl": {}, "device": {}}
     model = next(
         (lines[name] for name in ("device_model", "model_number", "product") if name in lines), None

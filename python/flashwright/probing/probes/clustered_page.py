@@ -49,7 +49,7 @@ _CLEAR_Z = 4.0
 _HINT_Z = 1.0
 # The smaller of the two differences over the larger, at least. Derived: the read costs both ends alike; a size that is
 # one and a half clustered pages shows it at every other place of one end, half as much at most.
-_ALIKE = 0.5
+_ENDS_RATIO = 0.5
 # Resamplings of the repeats.
 _ROUNDS = 200
 
@@ -170,7 +170,7 @@ class _Clarity:
     def shows(self) -> bool:
         """Whether short writes cost more at both ends alike."""
         weak, strong = sorted((self.end_share, self.start_share))
-        return self.z >= _CLEAR_Z and weak >= _ALIKE * strong
+        return self.z >= _CLEAR_Z and weak >= _ENDS_RATIO * strong
 
     @property
     def hints(self) -> bool:
@@ -368,7 +368,7 @@ class _Search:
         odds = arms.slower_odds(self.rng, _ROUNDS)
         holds = odds > 0.5
         for part in below:
-            holds &= part.slower_odds(self.rng, _ROUNDS) < 0.5 + _ALIKE * (odds - 0.5)
+            holds &= part.slower_odds(self.rng, _ROUNDS) < 0.5 + _ENDS_RATIO * (odds - 0.5)
         return float(holds.mean())
 
     def _none(self) -> Finding:

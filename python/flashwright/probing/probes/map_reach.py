@@ -57,7 +57,7 @@ _COVERED = 0.1
 # Share of slow reads from which on a span clearly is not. Chosen: far from the above.
 _BEYOND = 0.4
 # The reach by two runs may differ by this factor. Chosen: half of a step of the spans.
-_ALIKE = 1.25
+_EQUAL_FACTOR = 1.25
 # The surest verdict. Chosen: other makes may load their map otherwise.
 _SUREST = 0.95
 # Places that are read twice.
@@ -259,7 +259,7 @@ def _decide(
     if any(last is None for last, _, _ in found):
         return both_unknown(f"{seen}: between all and nothing.")
     reaches = sorted(reach for _, _, reach in found)
-    if reaches[1] > _ALIKE * reaches[0]:
+    if reaches[1] > _EQUAL_FACTOR * reaches[0]:
         return both_unknown(
             f"{seen}; but one run says {kib(round(reaches[0]) >> 10 << 10)}, the other "
             f"{kib(round(reaches[1]) >> 10 << 10)}."

@@ -66,7 +66,7 @@ class Recurring:
         Reads that took too long.
     period_ns, length_ns : float
         From one to the next, and what each adds to a read: medians; NaN where there are too few.
-    alike : float
+    agreeing_share : float
         Share of the gaps near the period.
     reads : float
         Reads from one pause to the next.
@@ -75,13 +75,13 @@ class Recurring:
     count: int
     period_ns: float
     length_ns: float
-    alike: float
+    agreeing_share: float
     reads: float
 
     @property
     def regular(self) -> bool:
         """Whether they recur."""
-        return self.count >= _LEAST and self.alike >= _SHARE
+        return self.count >= _LEAST and self.agreeing_share >= _SHARE
 
 
 def recurring(started_ns: Array, latency_ns: Array) -> Recurring:
@@ -107,9 +107,9 @@ def recurring(started_ns: Array, latency_ns: Array) -> Recurring:
         return Recurring(int(at.size), float("nan"), float("nan"), 0.0, float("nan"))
     gaps = np.diff(started_ns[at])
     period = float(np.median(gaps))
-    alike = float(np.mean(np.abs(gaps / period - 1) <= _NEAR))
+    agreeing_share = float(np.mean(np.abs(gaps / period - 1) <= _NEAR))
     length = float(np.median(latency_ns[at])) - middle
-    return Recurring(int(at.size), period, length, alike, float(np.median(np.diff(at))))
+    return Recurring(int(at.size), period, length, agreeing_share, float(np.median(np.diff(at))))
 
 
 class Pauses:
@@ -175,7 +175,11 @@ def _reads(
 
 def _decide(started: Array, took: Array, fast: Recurring, slow: Recurring | None) -> list[Finding]:
     length = float(started[-1] - started[0])
-    figures = {"pauses": float(fast.count), "watched_ns": length, "alike_share": fast.alike}
+    figures = {
+        "pauses": float(fast.count),
+        "watched_ns": length,
+        "alike_share": fast.agreeing_share,
+    }
     shown = np.argsort(took)[-2048:]
     plot = Plot(
         "Reads one after the other; the longest of them",
@@ -203,7 +207,7 @@ def _decide(started: Array, took: Array, fast: Recurring, slow: Recurring | None
         return both_unknown(f"{seen}: so many are what reads cost.")
     if slow is None or not slow.regular:
         return both_unknown(
-            f"{seen}: at no steady distance ({fast.alike:.0%} of the gaps are alike)."
+            f"{seen}: at no steady distance ({fast.agreeing_share:.0%} of the gaps are alike)."
         )
     by_time = slow.period_ns / fast.period_ns
     by_reads = slow.reads / fast.reads
@@ -215,7 +219,7 @@ def _decide(started: Array, took: Array, fast: Recurring, slow: Recurring | None
     if abs(by_time - 1) > _NEAR or abs(by_reads - 1) < _NEAR:
         return both_unknown(f"{seen}: it goes by reads rather than by time.")
     period = float(np.sqrt(fast.period_ns * slow.period_ns))
-    sure = min(fast.alike, slow.alike, _SUREST)
+    sure = min(fast.agreeing_share, slow.agreeing_share, _SUREST)
     why = f"{seen}: it goes by the clock."
     spread = 0.5 * abs(fast.period_ns - slow.period_ns) + fast.length_ns
     mark = Mark(period, "period")

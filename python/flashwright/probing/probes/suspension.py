@@ -112,7 +112,7 @@ _WAITS = 0.7
 # The same up to which they suspend it. Chosen: a gap to the above, in which there is no verdict.
 _SUSPENDS = 0.3
 # How far what they wait may scatter, as a share, if they suspend it. Derived: a suspension takes always about the same.
-_ALIKE = 0.4
+_SPREAD_MOST = 0.4
 
 
 class Suspension:
@@ -499,7 +499,7 @@ class Delays:
     @property
     def suspends(self) -> bool:
         """Whether they take their turn at once."""
-        return self.share <= _SUSPENDS and self.spread <= _ALIKE
+        return self.share <= _SUSPENDS and self.spread <= _SPREAD_MOST
 
 
 def reads_during(came_ns: Array, extra_ns: Array, least_ns: float) -> Delays | None:

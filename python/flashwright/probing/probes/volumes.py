@@ -61,7 +61,7 @@ _TOGETHER = 0.3
 # Share of the pairs that are held up together if there is one volume. Chosen: nearly all.
 _ALL = 0.8
 # The same where a bit differs, over where it does not, at least. Chosen.
-_ALIKE = 0.85
+_EQUAL_RATIO = 0.85
 # Standard errors by which shares differ that do. Chosen: four leave less than one chance in ten thousand.
 _CLEAR = 4.0
 # Time of the second write of a pair that nothing holds up over that of the first, above which commands are taken one at
@@ -227,20 +227,22 @@ def _decide(context: Context, places: Ints, took: Array, size: int) -> list[Find
         found = bits[selects]
         volumes = 1 << found.size
         # What is left once all pairs that differ in such a bit are put aside must wait together.
-        alike = ((places[stalled][:, 0] ^ places[stalled][:, 1]) & int((1 << found).sum())) == 0
-        inside = float(both[alike].mean()) if alike.any() else 0.0
-        figures |= {"within_share": inside, "between_share": float(both[~alike].mean())}
+        same_volume = (
+            (places[stalled][:, 0] ^ places[stalled][:, 1]) & int((1 << found).sum())
+        ) == 0
+        inside = float(both[same_volume].mean()) if same_volume.any() else 0.0
+        figures |= {"within_share": inside, "between_share": float(both[~same_volume].mean())}
         names = ", ".join(str(bit) for bit in found)
         seen += (
-            f"; where places differ in bit {names} of the address it is {both[~alike].mean():.0%}, where they do not "
-            f"{inside:.0%}"
+            f"; where places differ in bit {names} of the address it is {both[~same_volume].mean():.0%}, where they "
+            f"do not {inside:.0%}"
         )
         if inside < _ALL:
             why = f"{seen}: not all that have these bits in common wait together."
             return _both_unknown(why, (plot,), **figures)
         why = f"{seen}: they are volumes that clean each for itself."
         return _both_findings(volumes, 1 << int(found[0]), why, plot, figures)
-    if together >= _ALL and bool(np.all(other >= _ALIKE * same - _CLEAR * other_error)):
+    if together >= _ALL and bool(np.all(other >= _EQUAL_RATIO * same - _CLEAR * other_error)):
         calm = took[~stalled]
         in_turn = float(np.median(calm[:, 1] / np.maximum(calm[:, 0], 1.0)))
         figures |= {"second_over_first": in_turn}

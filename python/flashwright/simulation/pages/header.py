@@ -63,10 +63,12 @@ def header(runs: Sequence[RunView]) -> Header:
     if len(shared) > _CHANGES_SHOWN:
         shared = [*shared[:_CHANGES_SHOWN], f"{len(shared) - _CHANGES_SHOWN} more"]
     varied = _varied(runs)
-    told = {shown for _, shown in varied}
+    shown_values = {shown for _, shown in varied}
     facts = [(name, over([show(run) for run in runs])) for name, show in _FACTS]
     # What a comparison varied is named by its key, once.
-    kept = [(name, shown) for name, shown in facts if shown is not None and shown not in told]
+    kept = [
+        (name, shown) for name, shown in facts if shown is not None and shown not in shown_values
+    ]
     return Header(list(names), about, shared, [*kept, *varied])
 
 

@@ -83,7 +83,7 @@ class RunsPage:
         groups = seeded(self.runs)
         # Of seeds means with intervals are drawn, and not a line each.
         shown = firsts(groups) or self.runs
-        parts = [*over_seeds(groups, columns), *_told(shown, sections(shown, columns))]
+        parts = [*over_seeds(groups, columns), *_drop_empty_charts(shown, sections(shown, columns))]
         return parts, columns, [run.label for run in shown]
 
 
@@ -114,7 +114,7 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
     columns = Columns()
     all_runs, groups = runs, seeded(runs)
     runs = firsts(groups) or runs
-    parts = [*over_seeds(groups, columns), *_told(runs, sections(runs, columns))]
+    parts = [*over_seeds(groups, columns), *_drop_empty_charts(runs, sections(runs, columns))]
     settings, differ = configuration(runs)
     several = len(runs) > 1
     badges = [_badges(run) for run in runs]
@@ -161,7 +161,7 @@ def write_report(path: Path, runs: Sequence[RunView], title: str) -> None:
     )
 
 
-def _told(runs: Sequence[RunView], parts: Sequence[Section]) -> list[Section]:
+def _drop_empty_charts(runs: Sequence[RunView], parts: Sequence[Section]) -> list[Section]:
     """The sections; for replays only what devices reveal, since an empty chart would say that nothing happened."""
     if any(dig(run.json, "target") is None for run in runs):
         return list(parts)

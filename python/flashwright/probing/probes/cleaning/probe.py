@@ -239,7 +239,7 @@ def _steady(context: Context, size: int, base: Base) -> list[Finding]:
         f"{count} of {latencies.size} random writes of {kib(size)} stalled, where others take "
         f"{steady.base.median_ns / 1e6:.3g} ms: {describe(cleaning, size)}"
     )
-    steadily, alike = _agreeing(segments, interval), _agreeing(middles, stall)
+    steadily, agreeing_share = _agreeing(segments, interval), _agreeing(middles, stall)
     if steadily < _AGREEING:
         why = f"{seen}; but irregularly: {steadily:.0%} of {_SEGMENTS} parts are near the mean."
         return [
@@ -268,7 +268,7 @@ def _steady(context: Context, size: int, base: Base) -> list[Finding]:
             round(stall),
             "ns",
             (float(np.quantile(stalls, 0.025)), float(np.quantile(stalls, 0.975))),
-            min(alike, _SUREST),
+            min(agreeing_share, _SUREST),
             f"{seen}; this is the median of what they took more.",
             (plot,),
             figures,

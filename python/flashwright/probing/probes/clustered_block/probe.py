@@ -69,7 +69,7 @@ _SIZES_QUICK = 10
 # The step of sizes where the page is not known, bytes. Derived: blocks hold sixteens of pages of 2 KiB or more.
 _BLOCK_STEP = 32 * KIB
 # Intervals agree within this share. Derived: as far as 16 periods show.
-_ALIKE = 0.005
+_EQUAL_WITHIN = 0.005
 # Random writes are as fast as those in order within this share (algorithm 8.2, eps).
 _EPS = 0.05
 # Standard errors of a one-sided bound of 95 % (the same).
@@ -331,22 +331,22 @@ class _Walk:
 
 def _agreement(intervals: Array) -> int | None:
     """The first of enough intervals that agree, unless others are longer or fit in three times and more."""
-    alike = np.abs(intervals[:, None] / intervals - 1) <= _ALIKE
-    best = int(np.argmax(alike.sum(axis=1)))
+    agreeing = np.abs(intervals[:, None] / intervals - 1) <= _EQUAL_WITHIN
+    best = int(np.argmax(agreeing.sum(axis=1)))
     value = float(intervals[best])
     # Where several of a group of blocks are cleaned at a time both show, and it is not known which is which.
     parts = sum(_multiple(value / other) for other in intervals if value > 2.5 * other)
     longer = any(
-        other > value * (1 + _ALIKE) and not _multiple(other / value) for other in intervals
+        other > value * (1 + _EQUAL_WITHIN) and not _multiple(other / value) for other in intervals
     )
-    if alike[best].sum() < _AGREEING or parts > 1 or longer:
+    if agreeing[best].sum() < _AGREEING or parts > 1 or longer:
         return None
-    return int(np.argmax(alike[best]))
+    return int(np.argmax(agreeing[best]))
 
 
 def _multiple(ratio: float) -> bool:
     """Whether an interval is a whole number of others: blocks that are cleaned by groups show both."""
-    return ratio > 0.99 and abs(ratio / max(round(ratio), 1) - 1) <= _ALIKE
+    return ratio > 0.99 and abs(ratio / max(round(ratio), 1) - 1) <= _EQUAL_WITHIN
 
 
 def _whole(size_bytes: float, page_bytes: int) -> int:

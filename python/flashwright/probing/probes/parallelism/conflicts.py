@@ -148,8 +148,8 @@ class Trial:
         gap = own[:, None] - between
         error = np.hypot(own_error[:, None], np.where(itself, 0.0, level.error))
         # Units are alike: a group that waits for itself a good deal less than others do holds two of them on one bus.
-        alike = float(np.ptp(own)) < float(own.min() - between.max())
-        return alike and bool(np.all(gap > _CLEAR * error))
+        uniform = float(np.ptp(own)) < float(own.min() - between.max())
+        return uniform and bool(np.all(gap > _CLEAR * error))
 
     def fits(self) -> float:
         """Share of the places whose own group is that for which they wait longest."""

@@ -250,9 +250,9 @@ def _merge_groups(took: Array, label: Ints) -> Ints:
         return label
     own = np.minimum(np.diag(mean)[:, None], np.diag(mean)[None])
     near = _AS_ITSELF * (own - np.nanmin(mean))
-    alike = (mean >= own - near) & (_CLEAR * level.error < near)
+    equal_groups = (mean >= own - near) & (_CLEAR * level.error < near)
     of = np.arange(mean.shape[0])
-    for first, second in zip(*np.nonzero(np.triu(alike, 1)), strict=True):
+    for first, second in zip(*np.nonzero(np.triu(equal_groups, 1)), strict=True):
         of[of == of[second]] = of[first]
     return np.unique(of[label], return_inverse=True)[1].astype(np.int64)
 

@@ -165,10 +165,12 @@ def runs_of(took_ns: Array, each_bytes: int, block_bytes: int, *, page_known: bo
         return blind(f"shows {starts.size} runs of long writes only")
     values, counts = np.unique(lengths, return_counts=True)
     units = int(values[counts.argmax()])
-    alike = float(counts.max() / lengths.size)
+    agreeing_share = float(counts.max() / lengths.size)
     apart = np.diff(starts[lengths == units])
-    if alike < _AGREE or not apart.size:
-        return blind(f"makes {units} writes in a row long, but so many in {alike:.0%} of the runs")
+    if agreeing_share < _AGREE or not apart.size:
+        return blind(
+            f"makes {units} writes in a row long, but so many in {agreeing_share:.0%} of the runs"
+        )
     distance = float(np.median(apart))
     steady = float(np.mean(np.abs(apart - distance) <= _SAME * distance))
     if steady < _AGREE:
@@ -187,4 +189,4 @@ def runs_of(took_ns: Array, each_bytes: int, block_bytes: int, *, page_known: bo
         f"Overwritten in order, a page at a time, {units} writes in a row take {np.median(took_ns[long]) / 1e3:,.0f} "
         f"us instead of {usual / 1e3:,.0f}, each time a block of all units is full: each unit erases one."
     )
-    return Erases(units, min(alike, steady, UNTESTED), why, took_ns)
+    return Erases(units, min(agreeing_share, steady, UNTESTED), why, took_ns)
