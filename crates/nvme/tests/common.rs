@@ -3,8 +3,38 @@
 use flashwright_block::{
     Bytes, IoError, Moved, Placed, Placement, Seed, Zone, ZoneError, ZoneRule, ZoneState, Zoned, Zoning, below,
 };
-use flashwright_nvme::subsystem::{Health, Media};
-use flashwright_nvme::wire::put;
+use flashwright_nvme::subsystem::{About, Health, Media};
+use flashwright_nvme::wire::{Sqe, put};
+
+/// A drive of 64 MiB that does all that needs neither handles nor zones.
+pub fn about() -> About {
+    About {
+        model: "Flashwright test".to_owned(),
+        bytes: 64 << 20,
+        unit_bytes: 512,
+        page_bytes: 4096,
+        untorn_bytes: Some(4096),
+        trims_to_zeros: true,
+        placement: None,
+        zoning: None,
+        is_read_only: false,
+        address: ("127.0.0.1".to_owned(), "4420".to_owned()),
+        is_v6: false,
+    }
+}
+
+/// A command: opcode, namespace, dwords 10 to 13.
+pub type Asked = (u8, u32, [u32; 4]);
+
+/// The entry of a command, for so many bytes of data.
+pub fn entry((opcode, nsid, dwords): Asked, data_bytes: u32) -> Sqe {
+    let mut bytes = [0; 64];
+    bytes[0] = opcode;
+    put(&mut bytes, 4, &nsid.to_le_bytes());
+    put(&mut bytes, 32, &data_bytes.to_le_bytes());
+    dwords.iter().enumerate().for_each(|(at, dword)| put(&mut bytes, 40 + 4 * at, &dword.to_le_bytes()));
+    Sqe(bytes)
+}
 
 /// A drive whose four handles have these bytes left in their units of group 0, and whole units in other groups; none while its power is off. It may
 /// have zones, too, which have the states in turn.

@@ -1,7 +1,7 @@
 //! Whatever bytes come, a session answers each command once, keeps its memory bounded, never panics, and never reaches a range of
 //! the drive that its namespace does not have.
 
-use crate::common::{UNIT, Units, ZONING, draws, list, wanted};
+use crate::common::{UNIT, Units, ZONING, about, draws, list, wanted};
 use flashwright_block::{GroupBits, Placed as _};
 use flashwright_nvme::commands::{ADMIN, Command, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, DISCOVERY_NQN, Health, Place, Subsystem};
@@ -43,29 +43,17 @@ pub fn subsystem() -> Subsystem {
 }
 
 fn bare() -> Subsystem {
-    Subsystem::new(about())
+    Subsystem::new(placing())
 }
 
 /// A drive with zones, which is one namespace.
 fn zoned() -> Subsystem {
-    let of_zones = About { unit_bytes: 4096, trims_to_zeros: false, placement: None, zoning: Some(ZONING), ..about() };
+    let of_zones = About { unit_bytes: 4096, trims_to_zeros: false, zoning: Some(ZONING), ..about() };
     Subsystem::new(of_zones)
 }
 
-fn about() -> About {
-    About {
-        model: "Flashwright test".to_owned(),
-        bytes: BYTES,
-        unit_bytes: 512,
-        page_bytes: 4096,
-        untorn_bytes: Some(4096),
-        trims_to_zeros: true,
-        placement: Some(Units { more_groups: 2, ..Units::default() }.placement()),
-        zoning: None,
-        is_read_only: false,
-        address: ("127.0.0.1".to_owned(), "4420".to_owned()),
-        is_v6: false,
-    }
+fn placing() -> About {
+    About { placement: Some(Units { more_groups: 2, ..Units::default() }.placement()), ..about() }
 }
 
 /// Bytes of the drive.

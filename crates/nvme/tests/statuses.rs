@@ -1,11 +1,11 @@
 //! The golden table: every rule that a command can break has the status of the specification, and where several are broken, which
 //! one is told. The statuses are those of NVM Express Base 2.1 and NVM Command Set 1.1, by type and code.
 
-use crate::common::{UNIT, Units, ZONING, list, wanted};
+use crate::common::{Asked, UNIT, Units, ZONING, about, entry, list, wanted};
 use flashwright_block::{Moved, Nanos, Placed, Placement};
 use flashwright_nvme::commands::{Copying, Op, Outcome};
 use flashwright_nvme::subsystem::{About, Place, Subsystem};
-use flashwright_nvme::wire::{Sqe, Status, put, u16_at, u32_at, u64_at};
+use flashwright_nvme::wire::{Status, put, u16_at, u32_at, u64_at};
 
 const MIB: u64 = 1 << 20;
 const ALL: u32 = u32::MAX;
@@ -16,8 +16,6 @@ struct Table {
     drive: Units,
 }
 
-/// A command: opcode, namespace, dwords 10 to 13.
-type Asked = (u8, u32, [u32; 4]);
 /// A row of a table: what is broken, dwords 10 to 13, namespace, data, and the status by type and code.
 type Row<'a> = (&'a str, [u32; 4], u32, Vec<u8>, (u8, u8));
 /// The same with a whole command.
@@ -26,19 +24,7 @@ type RowOf<'a> = (&'a str, Asked, Vec<u8>, (u8, u8));
 impl Table {
     /// Namespaces 1 (16 MiB, blocks of 512 B), 2 (16 MiB, blocks of 4 KiB) and 3 (8 MiB, private, of controller 2); 24 MiB are free.
     fn new(change: impl FnOnce(&mut About)) -> Self {
-        let mut about = About {
-            model: "Flashwright test".to_owned(),
-            bytes: 64 * MIB,
-            unit_bytes: 512,
-            page_bytes: 4096,
-            untorn_bytes: Some(4096),
-            trims_to_zeros: true,
-            placement: None,
-            zoning: None,
-            is_read_only: false,
-            address: ("127.0.0.1".to_owned(), "4420".to_owned()),
-            is_v6: false,
-        };
+        let mut about = about();
         change(&mut about);
         let mut table = Self { subsystem: Subsystem::new(about), drive: Units::default() };
         for id in 1..=2 {
@@ -65,13 +51,8 @@ impl Table {
         }
     }
 
-    fn ask(&mut self, queue: u16, (opcode, nsid, dwords): Asked, data: &[u8], wants: u32) -> Result<Outcome, Status> {
-        let mut bytes = [0; 64];
-        bytes[0] = opcode;
-        put(&mut bytes, 4, &nsid.to_le_bytes());
-        put(&mut bytes, 32, &wants.to_le_bytes());
-        dwords.iter().enumerate().for_each(|(at, dword)| put(&mut bytes, 40 + 4 * at, &dword.to_le_bytes()));
-        self.subsystem.execute(Place { controller: 1, queue }, &Sqe(bytes), data, &mut self.drive)
+    fn ask(&mut self, queue: u16, asked: Asked, data: &[u8], wants: u32) -> Result<Outcome, Status> {
+        self.subsystem.execute(Place { controller: 1, queue }, &entry(asked, wants), data, &mut self.drive)
     }
 
     fn admin(&mut self, asked: Asked, data: &[u8]) -> Result<Outcome, Status> {

@@ -1,9 +1,9 @@
 //! Blocks that hosts mark as uncorrectable, against a model that keeps a bit for each block and knows neither ranges nor extents.
 
-use crate::common::{Units, draws, list, wanted};
+use crate::common::{Asked, Units, about, draws, entry, list, wanted};
 use flashwright_nvme::commands::Outcome;
 use flashwright_nvme::subsystem::{About, Health, Media, Place, Subsystem};
-use flashwright_nvme::wire::{Sqe, Status, put, u16_at, u32_at, u64_at};
+use flashwright_nvme::wire::{Status, put, u16_at, u32_at, u64_at};
 
 const MIB: u64 = 1 << 20;
 const READ_FAILED: (u8, u8) = (2, 0x81);
@@ -26,8 +26,6 @@ impl Media for Drive {
     }
 }
 
-/// A command: opcode, namespace, dwords 10 to 13.
-type Asked = (u8, u32, [u32; 4]);
 /// What is asked, the command, the bytes that it may return, and the status by type and code.
 type Row = (&'static str, Asked, usize, (u8, u8));
 
@@ -39,19 +37,7 @@ struct Host {
 impl Host {
     /// Namespaces 1 (16 MiB) and 2 (32 MiB in two parts), of blocks of 512 B.
     fn new(change: impl FnOnce(&mut About)) -> Self {
-        let mut about = About {
-            model: "Flashwright test".to_owned(),
-            bytes: 64 * MIB,
-            unit_bytes: 512,
-            page_bytes: 4096,
-            untorn_bytes: None,
-            trims_to_zeros: true,
-            placement: None,
-            zoning: None,
-            is_read_only: false,
-            address: ("127.0.0.1".to_owned(), "4420".to_owned()),
-            is_v6: false,
-        };
+        let mut about = About { untorn_bytes: None, ..about() };
         change(&mut about);
         let mut host = Self { subsystem: Subsystem::new(about), drive: Drive::default() };
         let name = ([0; 16], "nqn.2014-08.org.nvmexpress:host".to_owned());
@@ -78,13 +64,8 @@ impl Host {
 
     /// A command: opcode, namespace, dwords 10 to 13; data for it, and the bytes that it may return.
     fn ask(&mut self, queue: u16, asked: Asked, data: &[u8], wants: usize) -> Result<Outcome, Status> {
-        let (opcode, nsid, dwords) = asked;
-        let mut bytes = [0; 64];
-        bytes[0] = opcode;
-        put(&mut bytes, 4, &nsid.to_le_bytes());
-        put(&mut bytes, 32, &u32::try_from(wants).unwrap().to_le_bytes());
-        dwords.iter().enumerate().for_each(|(at, dword)| put(&mut bytes, 40 + 4 * at, &dword.to_le_bytes()));
-        self.subsystem.execute(Place { controller: 1, queue }, &Sqe(bytes), data, &mut self.drive)
+        let entry = entry(asked, u32::try_from(wants).unwrap());
+        self.subsystem.execute(Place { controller: 1, queue }, &entry, data, &mut self.drive)
     }
 
     fn done(&mut self, queue: u16, asked: Asked, data: &[u8], wants: usize) -> Vec<u8> {

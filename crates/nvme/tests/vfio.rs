@@ -1,6 +1,6 @@
 //! A function behind vfio-user: what a driver does, what breaks the rules, and whatever else a host may send.
 
-use crate::common::{Units, draws};
+use crate::common::{Units, about, draws};
 use flashwright_block::Placed as _;
 use flashwright_nvme::commands::{ADMIN, FUNCTION, IO, TRANSFER_MAX};
 use flashwright_nvme::subsystem::{About, Health, Subsystem};
@@ -155,17 +155,9 @@ fn descriptor(address: u64, length: u32, kind: u8) -> [u8; 16] {
 impl Machine {
     fn new() -> Self {
         let mut subsystem = Subsystem::new(About {
-            model: "Flashwright test".to_owned(),
-            bytes: 64 << 20,
-            unit_bytes: 512,
-            page_bytes: 4096,
-            untorn_bytes: Some(4096),
-            trims_to_zeros: true,
             placement: Some(Units::default().placement()),
-            zoning: None,
-            is_read_only: false,
             address: ("/run/drive".to_owned(), String::new()),
-            is_v6: false,
+            ..about()
         });
         let function = Function::new(&mut subsystem).unwrap();
         let guest = Guest { memory: RefCell::new(vec![0; MEMORY as usize]), ..Guest::default() };

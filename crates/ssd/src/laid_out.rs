@@ -46,58 +46,47 @@ fn of_settings(config: &DriveConfig, policies: &Policies) -> Vec<SettingError> {
             ),
         });
     }
-    if let Some(policy) = config.wear.policy.filter(|_| !scheme.levels_wear()) {
-        problems.push(SettingError {
-            key: "wear.policy".to_owned(),
-            what: format!(
-                "found {:?}, but ftl.scheme = {:?} takes only \"none\"; a wear policy works with {}",
-                policy.listed().name,
-                scheme.listed().name,
-                SchemeName::those(SchemeName::levels_wear).join(", ")
-            ),
-        });
-    }
-    if config.placement.policy == PlacementName::Fdp && !scheme.asks_policies() {
-        problems.push(SettingError {
-            key: "placement.policy".to_owned(),
-            what: format!(
-                "found \"fdp\", but ftl.scheme = {:?} asks no placement policy; handles work with {}",
-                scheme.listed().name,
-                SchemeName::those(SchemeName::asks_policies).join(", ")
-            ),
-        });
-    }
-    if config.placement.sets != 1 && !scheme.has_sets() {
-        problems.push(SettingError {
-            key: "placement.sets".to_owned(),
-            what: format!(
-                "found {}, but ftl.scheme = {:?} takes only 1; sets of dies work with {}",
-                config.placement.sets,
-                scheme.listed().name,
-                SchemeName::those(SchemeName::has_sets).join(", ")
-            ),
-        });
-    }
-    if config.placement.groups() != 1 && !scheme.has_sets() {
-        problems.push(SettingError {
-            key: "placement.fdp.groups".to_owned(),
-            what: format!(
-                "found {}, but ftl.scheme = {:?} takes only 1; groups of dies work with {}",
-                config.placement.groups(),
-                scheme.listed().name,
-                SchemeName::those(SchemeName::has_sets).join(", ")
-            ),
-        });
-    }
-    if config.slc.cache != SlcCacheKind::None && !scheme.caches_in_slc() {
-        problems.push(SettingError {
-            key: "slc.cache".to_owned(),
-            what: format!(
-                "found a cache, but ftl.scheme = {:?} takes only \"none\"; an SLC cache works with {}",
-                scheme.listed().name,
-                SchemeName::those(SchemeName::caches_in_slc).join(", ")
-            ),
-        });
+    let placement = &config.placement;
+    let wear = config.wear.policy.map(|policy| format!("{:?}", policy.listed().name));
+    type Can = fn(SchemeName) -> bool;
+    // A key, its value if it is set, the schemes that take it, and the two parts of the message that differ.
+    let of_layers: [(&str, Option<String>, Can, &str, &str); 5] = [
+        ("wear.policy", wear, SchemeName::levels_wear, "takes only \"none\"", "a wear policy works"),
+        (
+            "placement.policy",
+            (placement.policy == PlacementName::Fdp).then(|| "\"fdp\"".to_owned()),
+            SchemeName::asks_policies,
+            "asks no placement policy",
+            "handles work",
+        ),
+        (
+            "placement.sets",
+            (placement.sets != 1).then(|| placement.sets.to_string()),
+            SchemeName::has_sets,
+            "takes only 1",
+            "sets of dies work",
+        ),
+        (
+            "placement.fdp.groups",
+            (placement.groups() != 1).then(|| placement.groups().to_string()),
+            SchemeName::has_sets,
+            "takes only 1",
+            "groups of dies work",
+        ),
+        (
+            "slc.cache",
+            (config.slc.cache != SlcCacheKind::None).then(|| "a cache".to_owned()),
+            SchemeName::caches_in_slc,
+            "takes only \"none\"",
+            "an SLC cache works",
+        ),
+    ];
+    for (key, found, can, takes, works) in of_layers {
+        if let Some(found) = found.filter(|_| !can(scheme)) {
+            let (name, others) = (scheme.listed().name, SchemeName::those(can).join(", "));
+            let what = format!("found {found}, but ftl.scheme = {name:?} {takes}; {works} with {others}");
+            problems.push(SettingError { key: key.to_owned(), what });
+        }
     }
     if scheme.writes_in_order() {
         let name = scheme.listed().name;
